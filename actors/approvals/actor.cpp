@@ -113,7 +113,7 @@ void sweep(self_pointer self) {
               if (!r)
                 return sweep_in(self, sweep_every);
               if (r->ended > 0)
-                spdlog::info("approvals: {} requests are over: expired, or of runs that have ended",
+                spdlog::info("approvals: {} requests closed: expired, or their runs have ended",
                              r->ended);
               if (r->pending + r->approved > 0)
                 sweep_in(self, sweep_every);
@@ -155,8 +155,9 @@ void withdraw(self_pointer self, effect::withdraw& e) {
   ask_store(self, self->state.store, std::move(e.what),
             [self, wish = e.wish](const result<store::withdraw_approvals::reply>& r) {
               if (!r)
-                spdlog::warn("approvals: requests of a run are not withdrawn, they end with it: {}",
-                             to_string(r.error()));
+                spdlog::warn(
+                    "approvals: cannot withdraw the requests of a run; they end with the run: {}",
+                    to_string(r.error()));
               if (!wish.empty())
                 perform(self, self->state.room->on_withdrawn(wish, r));
             });
@@ -170,8 +171,8 @@ void look(self_pointer self, std::uint64_t number) {
 void notify(self_pointer self, const store::approval& row) {
   auto& s = self->state;
   sweep_in(self, sweep_every);
-  spdlog::info("approvals: agent {}/{} asks for {}: boyd approvals show {}", row.matter.kernel_id,
-               row.matter.agent_id, row.matter.tool, row.approval_id);
+  spdlog::info("approvals: agent {}/{} requests approval for {}: boyd approvals show {}",
+               row.matter.kernel_id, row.matter.agent_id, row.matter.tool, row.approval_id);
   for (const auto number : s.told->begin(row, s.configuration))
     look(self, number);
 }
@@ -222,7 +223,7 @@ void take(self_pointer self, approval_request& m, const error* fault) {
   auto& s = self->state;
   if (fault != nullptr)
     return refuse(self, m.waiter, m.wish.ask.approval_id,
-                  "no person could be asked: " + to_string(*fault));
+                  "cannot ask for approval: " + to_string(*fault));
   const auto& ask = m.wish.ask;
   const auto address = m.waiter.address();
   auto [run, fresh] = s.runs.try_emplace(address, waiting_run{m.waiter, {}});
@@ -236,7 +237,7 @@ void take(self_pointer self, approval_request& m, const error* fault) {
 void use(self_pointer self, const approval_use_request& m, const error* fault) {
   if (fault == nullptr)
     return perform(self, self->state.room->on_use(m.use));
-  refuse(self, m.waiter, m.use.wish, "the approval could not be used: " + to_string(*fault));
+  refuse(self, m.waiter, m.use.wish, "cannot use the approval: " + to_string(*fault));
   forget(self, m.use.wish);
 }
 
@@ -268,21 +269,21 @@ void on_down(self_pointer self, const caf::actor_addr& waiter) {
     asked_for.emplace(over.dispatch_id, over.fence);
   forget_run(self, waiter);
   for (const auto& [dispatch_id, fence] : asked_for)
-    end_run(self, {dispatch_id, fence}, "who asked is gone");
+    end_run(self, {dispatch_id, fence}, "the run has ended unexpectedly");
 }
 
 /// What is lost on the way ends with the run: its death is heard of.
 void on_end(self_pointer self, const approval_end& m, const error* fault) {
   if (fault != nullptr)
-    return spdlog::warn("approvals: what a run has asked is not withdrawn yet: {}",
+    return spdlog::warn("approvals: cannot withdraw the requests of a run yet: {}",
                         to_string(*fault));
   forget_run(self, m.waiter.address());
-  end_run(self, m.over, "the run is over");
+  end_run(self, m.over, "the run has ended");
 }
 
 void on_withdrawal(self_pointer self, const approval_withdrawal& m, const error* fault) {
   if (fault != nullptr)
-    return spdlog::warn("approvals: request {} is not withdrawn, it ends with its run: {}", m.wish,
+    return spdlog::warn("approvals: cannot withdraw request {}; it ends with its run: {}", m.wish,
                         to_string(*fault));
   perform(self, self->state.room->on_withdrawal(m.wish, m.why));
 }
@@ -298,7 +299,7 @@ void log_decision(const store::decide_approval& what,
   else if (r->outcome == store::approval_outcome::accepted)
     spdlog::info("approvals: {} of {} by {}", verb, what.approval_id, what.by);
   else
-    spdlog::warn("approvals: {} of {} by {} is refused: {}", verb, what.approval_id, what.by,
+    spdlog::warn("approvals: {} of {} by {} was refused: {}", verb, what.approval_id, what.by,
                  what.refused.empty() ? queue::name_of(r->outcome)
                                       : std::string_view(what.refused));
 }
@@ -310,7 +311,7 @@ void judge_answer(self_pointer self, store::decide_approval& what) {
   if (!what.approve || !what.refused.empty() || form.empty())
     return;
   if (const auto content = mcp::form_content(form, what.note); !content)
-    what.refused = "it is no answer to the question: " + content.error().what;
+    what.refused = "not a valid answer to the question: " + content.error().what;
 }
 
 caf::typed_response_promise<result<store::approval_change>> decide(self_pointer self,
@@ -324,7 +325,7 @@ caf::typed_response_promise<result<store::approval_change>> decide(self_pointer 
                 perform(self, self->state.room->on_decided(*r->row));
               if (r && r->outcome == store::approval_outcome::refused)
                 r = fail(errc::invalid_argument, what.refused, what.approval_id,
-                         "look at it: boyd approvals show " + what.approval_id);
+                         "see: boyd approvals show " + what.approval_id);
               answer<store::approval_change>(promise, std::move(r));
             });
   return promise;

@@ -29,11 +29,11 @@ void append(effects& to, effects more) {
 std::string why_not_used(approval_outcome o) {
   switch (o) {
   case approval_outcome::mutated:
-    return "what would be done is not what was approved; the approval is void";
+    return "the action differs from the approved one; the approval is void";
   case approval_outcome::expired:
     return "the approval has expired";
   case approval_outcome::used:
-    return "the approval was used before";
+    return "the approval was already used";
   default:
     return "the approval cannot be used (" + std::string(queue::name_of(o)) + ")";
   }
@@ -50,7 +50,7 @@ std::string describe(const store::approval& row) {
   case approval_state::rejected:
     return "rejected by " + row.decided_by + note;
   case approval_state::expired:
-    return "nobody used an approval in time: the request has expired";
+    return "the request expired";
   case approval_state::withdrawn:
     return "the request was withdrawn";
   case approval_state::voided:
@@ -58,7 +58,7 @@ std::string describe(const store::approval& row) {
   case approval_state::pending:
     break;
   }
-  return "nobody has decided";
+  return "no decision yet";
 }
 
 waiting_room::waiting_room(std::function<std::string()> make_id, milliseconds look_every)
@@ -103,7 +103,7 @@ effects waiting_room::on_asked(const std::string& wish, const result<store::ask_
   if (!r) {
     if (!may_pass(r.error()) || now >= e.until)
       return end(wish, approval_word::denied, {},
-                 "no person could be asked: " + to_string(r.error()));
+                 "cannot ask for approval: " + to_string(r.error()));
     e.now = phase::asleep;
     e.again = now + ask_again;
     return {};
@@ -164,7 +164,7 @@ effects waiting_room::on_used(const std::string& wish, const result<store::use_a
   if (!r) {
     if (!may_pass(r.error()) || ++e.tries >= use_tries)
       return end(wish, approval_word::denied, e.row,
-                 "the approval could not be used: " + to_string(r.error()));
+                 "cannot use the approval: " + to_string(r.error()));
     e.now = phase::retrying;
     e.again = now + ask_again;
     return {};
@@ -197,7 +197,7 @@ effects waiting_room::on_withdrawn(const std::string& wish,
   const bool held = it->second.wish.hold && r && !r->ended.empty();
   row.held = held;
   return end(wish, held ? approval_word::held : approval_word::unanswered, std::move(row),
-             "nobody decided in the time that the run waits");
+             "no decision while the run waited");
 }
 
 effects waiting_room::on_withdrawal(const std::string& wish, const std::string& why) {
@@ -247,7 +247,7 @@ effects waiting_room::on_time(steady_time now) {
       e.now = phase::using_up;
       out.emplace_back(use_of(wish, e));
     } else if (e.now == phase::pending && e.until <= now) {
-      append(out, leave(wish, e, "nobody decided while the run waited"));
+      append(out, leave(wish, e, "no decision while the run waited"));
     } else if (e.now == phase::pending && (due || e.expires <= now)) {
       if (e.expires <= now) // unless the store's clock says otherwise, this look ends the wait
         e.expires = now + ask_again;

@@ -57,7 +57,7 @@ std::vector<std::uint64_t> notices::begin(const store::approval& row, const conf
     n.approval_id = row.approval_id;
     n.json = json;
     if (all_.size() >= most_notices) {
-      give_up(n, "too many notices are under way");
+      give_up(n, "too many notices at once");
       continue;
     }
     const auto number = ++last_;
@@ -72,7 +72,7 @@ void notices::give_up(const one& n, const std::string& why) {
   ++failed_;
   last_error_ = std::string(n.command ? "command" : "webhook") + ": " +
                 config::redact_text(why, n.configuration->secrets);
-  spdlog::warn("approvals: nobody was told of request {}: {}", n.approval_id, last_error_);
+  spdlog::warn("approvals: cannot send the notice of request {}: {}", n.approval_id, last_error_);
 }
 
 void notices::start(std::uint64_t number, one& n) {
@@ -87,7 +87,7 @@ void notices::start(std::uint64_t number, one& n) {
 
 void notices::call(std::uint64_t number, one& n) {
   if (!context_->ports.http)
-    return ended_(number, "this node makes no calls");
+    return ended_(number, "this node cannot make HTTP calls");
   http_request q;
   q.url = n.configuration->notices.webhook;
   q.headers = {{"Content-Type", "application/json"}};

@@ -185,16 +185,16 @@ void rate_items(self_pointer self) {
   };
   if (ids.empty() || !self->state.task.knowledge)
     return done({});
-  ask<knowledge_reply>(self, self->state.task.knowledge,
-                       knowledge_request{{}, know_items{std::move(ids)}},
-                       [self, done](result<knowledge_reply> r) {
-                         if (self->state.over)
-                           return;
-                         if (!r)
-                           spdlog::warn("context of {}: all items count as new: {}",
-                                        self->state.task.who.agent_id, to_string(r.error()));
-                         done(r ? std::move(r->items) : decltype(r->items){});
-                       });
+  ask<knowledge_reply>(
+      self, self->state.task.knowledge, knowledge_request{{}, know_items{std::move(ids)}},
+      [self, done](result<knowledge_reply> r) {
+        if (self->state.over)
+          return;
+        if (!r)
+          spdlog::warn("context of {}: cannot look up earlier use, so all items count as new: {}",
+                       self->state.task.who.agent_id, to_string(r.error()));
+        done(r ? std::move(r->items) : decltype(r->items){});
+      });
 }
 
 /// As a prompt shows it.
@@ -264,7 +264,7 @@ void run_next(self_pointer self) {
     auto& item = s.items[command.item];
     if (now_of(self) - s.began > context_patience) {
       item.failure =
-          "it was not run: reading took longer than " + format_duration(context_patience);
+          "not run: reading the context took longer than " + format_duration(context_patience);
       continue;
     }
     auto process = process_of(s.task, command.argv);
@@ -301,7 +301,7 @@ void find_learned(self_pointer self) {
                            s.skill_names = std::move(r->names);
                            add_banked(s.task, s.bank);
                          } else {
-                           spdlog::warn("context of {}: without the bank and without skills: {}",
+                           spdlog::warn("context of {}: continuing without the bank and skills: {}",
                                         s.task.who.agent_id, to_string(r.error()));
                          }
                          read_files(self);
@@ -344,7 +344,7 @@ void read_files(self_pointer self) {
 reader_impl::behavior_type reader_behavior(self_pointer self, reading_task task) {
   install_handlers(self, "context_reader");
   self->set_down_handler(
-      [self](caf::down_msg&) { finish(self, fail(errc::cancelled, "whoever asked has ended")); });
+      [self](caf::down_msg&) { finish(self, fail(errc::cancelled, "the caller has ended")); });
   self->monitor(task.asker);
   self->state.task = std::move(task);
   return {
@@ -356,7 +356,7 @@ reader_impl::behavior_type reader_behavior(self_pointer self, reading_task task)
         find_learned(self);
         return promise;
       },
-      [self](stop_reading&) { finish(self, fail(errc::cancelled, "nobody waits for the items")); },
+      [self](stop_reading&) { finish(self, fail(errc::cancelled, "the caller no longer waits")); },
       [self](read_again&) { read_files(self); },
       [self](program_ended& m) {
         auto& s = self->state;

@@ -43,17 +43,15 @@ std::string forbidden(const std::vector<std::string>& argv, bool configured,
     const auto decision = tools::decide(*action, agent.policy, agent.tools);
     return decision.what == config::policy_decision::allow
                ? std::string()
-               : "a command that the configuration does not name needs a rule of the agent's "
-                 "policy "
-                 "that allows it: " +
+               : "a command outside the configuration needs a rule of the agent's policy that "
+                 "allows it: " +
                      decision.reason;
   }
   const auto decision = tools::decide_by_rules(*action, agent.policy);
   if (!decision || decision->what == config::policy_decision::allow)
     return {};
-  return (decision->what == config::policy_decision::ask
-              ? "the agent's policy lets a person decide about it: "
-              : "the agent's policy denies it: ") +
+  return (decision->what == config::policy_decision::ask ? "the agent's policy requires approval: "
+                                                         : "denied by the agent's policy: ") +
          decision->reason;
 }
 
@@ -146,7 +144,7 @@ std::vector<context_command> commands_to_run(std::vector<context::offered_item>&
     item.failure = forbidden(*argv, is_configured(item.path, references), agent, root);
     if (item.failure.empty() && all.size() == context_commands)
       item.failure =
-          "a run's context has at most " + std::to_string(context_commands) + " commands";
+          "more than " + std::to_string(context_commands) + " commands in the context of a run";
     if (item.failure.empty())
       all.push_back({i, std::move(*argv)});
   }

@@ -165,7 +165,7 @@ conversation_impl::behavior_type conversation_behavior(self_pointer self,
                                                        conversation_order order) {
   install_handlers(self, "conversation");
   self->set_down_handler(
-      [self](caf::down_msg&) { cut_short(self, errc::cancelled, "the asker has ended"); });
+      [self](caf::down_msg&) { cut_short(self, errc::cancelled, "the caller has ended"); });
   self->monitor(order.asker);
   self->state.order = std::move(order);
   return {
@@ -176,7 +176,7 @@ conversation_impl::behavior_type conversation_behavior(self_pointer self,
         return promise;
       },
       [self](stop_conversation&) {
-        cut_short(self, errc::cancelled, "the cycle or the node ends");
+        cut_short(self, errc::cancelled, "the cycle or the node is ending");
       },
       [self](place_answer& m) { self->state.calls.on_place(m); },
       [self](call_returned& m) { self->state.calls.on_returned(m); },

@@ -98,8 +98,8 @@ std::string record_line(const node_context& context, const std::string& json,
 }
 
 error key_trouble(const std::string& file, const error& why) {
-  return {is_silence(why) ? why.code : errc::not_found, "the key cannot be read: " + why.what, file,
-          "put the key into this file, readable for the node's user"};
+  return {is_silence(why) ? why.code : errc::not_found, "cannot read the API key: " + why.what,
+          file, "put the key into this file and make it readable for the node's user"};
 }
 
 void take_findings(exec::chat_target& target, const store::get_facts::reply& facts) {

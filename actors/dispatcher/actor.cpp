@@ -151,8 +151,8 @@ void settle(self_pointer self, std::vector<settlement> items) {
                          self->state.runs_kept = 0;
                        for (std::size_t i = 0; i < done->size() && i < items.size(); ++i)
                          if ((*done)[i] == settle_result::stale)
-                           spdlog::warn("dispatcher {}: the result of {} under fence {} came from "
-                                        "a stale owner and was refused",
+                           spdlog::warn("dispatcher {}: the result of {} (fence {}) came from a "
+                                        "stale owner and was refused",
                                         name_of(self->state.parts), items[i].dispatch_id,
                                         items[i].fence);
                          else if ((*done)[i] != settle_result::not_found)
@@ -408,7 +408,7 @@ void give_back(self_pointer self, const std::vector<store::rescue_expired::own_r
   std::vector<settlement> items;
   for (const auto& row : rows)
     if (!s.core->has(row.dispatch_id, row.fence))
-      items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
+      items.push_back(queue::released(row.dispatch_id, row.fence, "not started"));
   if (items.empty() || faults::lost("dispatcher.expired"))
     return;
   s.core->due(items.size(), s.last_due.priority);

@@ -129,13 +129,13 @@ void dispatcher_core::drop_behind(const std::string& dispatch_id, cancel_cause c
 
 void dispatcher_core::give_back(const claimed_dispatch& r) {
   to_settle_.push_back(
-      queue::released(r.row.dispatch_id, r.row.fence, "given back before it was started"));
+      queue::released(r.row.dispatch_id, r.row.fence, "returned to the queue before it started"));
 }
 
 void dispatcher_core::settle_unstarted(const claimed_dispatch& r, cancel_cause cause) {
   run_outcome o;
   o.execution = execution_verdict::cancelled;
-  o.error = "cancelled before it was started";
+  o.error = "cancelled before it started";
   o.summary = o.error;
   to_settle_.push_back(queue::decide_settlement(r, o, limits_.retry, 0, stop_cause_of(cause)));
 }

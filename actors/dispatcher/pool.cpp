@@ -204,7 +204,7 @@ void on_drained(self_pointer self, const std::string& name) {
     return;
   // A drained dispatcher never claims again: one that was removed and came back starts anew.
   if (it->second.wanted)
-    s.shell->renew(id, "its agent is configured again");
+    s.shell->renew(id, "the agent is configured again");
   else
     retire(self, id);
   reconcile(self);

@@ -15,11 +15,11 @@ namespace {
 
 void log_recovered(const char* whose, const store::take_back::reply& r) {
   if (!r.returned.empty())
-    spdlog::info("dispatchers: {} interrupted {} dispatches go back to the queue",
+    spdlog::info("dispatchers: {} interrupted {} dispatches returned to the queue",
                  r.returned.size(), whose);
   for (const auto& id : r.poisoned)
-    spdlog::error("dispatchers: {} was interrupted too often and has failed; after mending the "
-                  "cause: boyd dispatches retry {}",
+    spdlog::error("dispatchers: {} was interrupted too often and has failed; fix the cause, then "
+                  "run: boyd dispatches retry {}",
                   id, id);
 }
 
@@ -52,7 +52,7 @@ void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_ro
       self->send(d, std::move(told));
     else if (child == children.end() || child->state == "parked")
       for (const auto& row : told.rows)
-        left.items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
+        left.items.push_back(queue::released(row.dispatch_id, row.fence, "not started"));
   }
   if (!left.items.empty())
     ask_store(self, s.services.store, std::move(left), [](result<store::settle::reply>) {
@@ -103,7 +103,7 @@ void recover(self_pointer self) {
       self, s.services.store, op, [self, limit = op.limit](result<store::take_back::reply> r) {
         if (!r && is_final_refusal(r.error())) {
           // The sweep tries these rows again; new work does not wait for them.
-          spdlog::error("dispatchers: interrupted work stays as it is for now: {}",
+          spdlog::error("dispatchers: cannot recover interrupted work yet: {}",
                         to_string(r.error()));
           return begin(self);
         }

@@ -18,7 +18,7 @@ constexpr std::size_t cancel_batch = 200;
 constexpr milliseconds told_again = 1h;
 
 void warn_left(const std::string& kernel, const error& e) {
-  spdlog::warn("dispatchers: rows of removed agents of {} stay in the queue: {}", kernel,
+  spdlog::warn("dispatchers: cannot cancel dispatches of removed agents of {}: {}", kernel,
                to_string(e));
 }
 
@@ -30,7 +30,7 @@ bool is_known(const config::configuration& c, const dispatch& row) {
 void cancel_rows(self_pointer self, const std::string& kernel, const std::vector<dispatch>& rows) {
   store_request cancels;
   for (const auto& row : rows) {
-    spdlog::warn("dispatchers: {} is cancelled: {}/{} is not configured any more", row.dispatch_id,
+    spdlog::warn("dispatchers: {} cancelled: {}/{} is no longer configured", row.dispatch_id,
                  row.kernel_id, row.agent_id);
     cancels.add(store::cancel_dispatch{row.dispatch_id});
   }
@@ -47,9 +47,9 @@ void tell_left(self_pointer self, const std::string& kernel, const std::string& 
   if (agent.empty() || (s.unknown_told != steady_time{} && now - s.unknown_told < told_again))
     return;
   s.unknown_told = now;
-  spdlog::warn("dispatchers: what waits for {}/{} is left to other nodes of this database: the "
-               "agent is not configured here; when no node has it: boyd dispatches ls, and boyd "
-               "dispatches cancel ID",
+  spdlog::warn("dispatchers: dispatches of {}/{} are left to other nodes of this database, because "
+               "the agent is not configured here; if no node has it, cancel them: boyd dispatches "
+               "ls, boyd dispatches cancel ID",
                kernel, agent);
 }
 

@@ -11,7 +11,7 @@ const char* why(unknown_rows which) {
   case unknown_rows::of_crashed:
     return "the dispatcher crashed while this ran";
   case unknown_rows::of_renewed:
-    return "the dispatcher was told to start anew while this ran";
+    return "the dispatcher was restarted while this ran";
   case unknown_rows::of_claim:
     break;
   }

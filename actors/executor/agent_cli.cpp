@@ -112,9 +112,9 @@ result<std::string> permission_in(const std::string& directory,
   if (std::ranges::find(harmless, given) != harmless.end())
     return given;
   return fail(errc::refused,
-              "with permission " + given + " " + cli.adapter.name +
-                  " would write the kernel's home, its working directory",
-              "agent " + agent_id, "give its executor a cwd or a worktree");
+              cli.adapter.name + " with permission " + given +
+                  " could write in the kernel's home, its working directory",
+              "agent " + agent_id, "set cwd or worktree of its executor");
 }
 
 void start_program(self_pointer self) {
@@ -166,7 +166,7 @@ void make_tree(self_pointer self, const config::worktree_settings& settings) {
   auto& s = self->state;
   auto* trees = s.order.context->ports.trees.get();
   if (trees == nullptr)
-    return finish_unstarted(self, {errc::refused, "this node makes no worktrees", {}, {}},
+    return finish_unstarted(self, {errc::refused, "this node does not support worktrees", {}, {}},
                             failure_class::environment);
   s.tree = tree_for(self, settings);
   past_faults(self, faults::point("worktrees.make"), [self, trees](const error* fault) {
@@ -210,7 +210,7 @@ std::string moved_in_words(const worktree_change& c) {
   for (const auto& name : c.moved_references)
     names += (names.empty() ? "" : ", ") + name;
   const auto more = c.moved - c.moved_references.size();
-  return "--- changed during the run, by it or by others: " + names +
+  return "--- changed during the run, by the run or others: " + names +
          (more == 0 ? "" : " and " + std::to_string(more) + " more") + " ---\n";
 }
 
@@ -223,7 +223,7 @@ void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
                                          c.files, c.files == 1 ? "file" : "files", c.added,
                                          c.removed, patch, c.cut ? ", cut" : "");
   if (c.has_secret)
-    text += "--- the patch holds what looks like a secret, as it is ---\n";
+    text += "--- the patch seems to contain a secret, not redacted ---\n";
   if (c.cut)
     text +=
         c.not_on_branch.empty()
@@ -333,7 +333,7 @@ void on_tree_closed(self_pointer self, tree_closed& m) {
     }
   } else {
     // What it changed is its result.
-    const auto why = "its changes could not be kept: " + to_string(m.change.error());
+    const auto why = "cannot store its changes: " + to_string(m.change.error());
     outcome.error += (outcome.error.empty() ? "" : "; ") + why;
     if (outcome.execution == execution_verdict::succeeded) {
       outcome.execution = execution_verdict::failed;

@@ -30,8 +30,9 @@ using json = nlohmann::json;
 
 /// Between the reason and what a person should know besides: what is not part of the request, and
 /// what has changed since one that was approved.
-constexpr const char* not_bound = "; the contents are not bound: ";
-constexpr const char* asked_anew = "; asked anew, for these files changed after the approval: ";
+constexpr const char* not_bound = "; the approval does not cover file contents: ";
+constexpr const char* asked_anew =
+    "; asked again, because these files changed after the approval: ";
 /// Files that cannot be read for so long are not asked about: their disk hangs.
 constexpr milliseconds look_patience = 2min;
 
@@ -123,19 +124,17 @@ std::string named(const std::vector<std::string>& all) {
 void tell_contents(looked& out, const tools::tree_print& tree) {
   if (!tree.too_much.empty()) {
     out.unbound = "the workspace has " + tree.too_much;
-    out.words = "CONTENTS NOT BOUND: " + out.unbound +
-                ". Only the files that the command names are looked at: another program may run "
-                "than you can see now (policy.approval.unbound leaves build output out)\n\n";
+    out.words = "FILE CONTENTS NOT COVERED: " + out.unbound +
+                ". Only the files named in the command are checked, so other code may run than you "
+                "see now (exclude build output with policy.approval.unbound)\n\n";
     return;
   }
   // No figures: the words are part of what is approved, and STATE.md grows with each cycle.
-  out.words =
-      "contents: all files of the workspace belong to this approval; when one changes, it is "
-      "void\n";
+  out.words = "contents: this approval covers all files of the workspace; if one changes, the "
+              "approval is void\n";
   if (!tree.outside.empty())
     out.words +=
-        "NOT BOUND, for it leads out of the workspace or cannot be read: " + named(tree.outside) +
-        "\n";
+        "NOT COVERED (outside the workspace, or unreadable): " + named(tree.outside) + "\n";
   out.words += "\n";
 }
 
@@ -253,7 +252,7 @@ void use(self_pointer self, const store::approval& row) {
     auto& present = self->state;
     if (!before)
       return answer(self, present.asked->step, false,
-                    "what it is about to meet cannot be looked at: " + to_string(before.error()));
+                    "cannot check the files of the action: " + to_string(before.error()));
     present.asked->before = std::move(before->before);
     present.asked->changed = changes_since(self, before->prints);
     if (!before->words.empty())
@@ -285,7 +284,7 @@ void ask_person(self_pointer self, const exec::effect::ask_person& question) {
       std::nullopt,
       false};
   if (!s.order.services.approvals)
-    return answer(self, question.step, false, "nobody can be asked here");
+    return answer(self, question.step, false, "no person can be asked here");
   auto shown = tools::show_call(question.call.name, question.call.arguments, s.secrets);
   if (!shown.refused.empty())
     return answer(self, question.step, false, shown.refused);
@@ -297,18 +296,16 @@ void ask_person(self_pointer self, const exec::effect::ask_person& question) {
         auto& present = *self->state.asked;
         if (!before)
           return answer(self, present.step, false,
-                        "what it is about to meet cannot be looked at: " +
-                            to_string(before.error()));
+                        "cannot check the files of the action: " + to_string(before.error()));
         present.met = before->prints;
         if (!before->unbound.empty())
           present.reason += not_bound + before->unbound;
         auto matter = matter_of(self, present.call, std::move(before->hash), before->words + text);
         if (matter.shown.size() > queue::most_shown_bytes)
           return answer(self, present.step, false,
-                        "a person would have to read " + std::to_string(matter.shown.size()) +
-                            " bytes to decide about this; at most " +
-                            std::to_string(queue::most_shown_bytes) +
-                            " are asked for: make it in smaller steps");
+                        "the request is too long to review: " +
+                            std::to_string(matter.shown.size()) + " bytes, at most " +
+                            std::to_string(queue::most_shown_bytes) + "; use smaller steps");
         send_wish(self, std::move(matter));
       });
 }
@@ -346,10 +343,9 @@ void check_bound(self_pointer self, std::uint64_t step, const model::tool_call& 
       self->state.bound.reset();
       return start();
     }
-    const auto what =
-        now ? "files have changed since a person approved the command: " +
-                  named(tools::changed_paths(bound->met, now->prints))
-            : "what it is about to meet cannot be looked at: " + to_string(now.error());
+    const auto what = now ? "files have changed since the command was approved: " +
+                                named(tools::changed_paths(bound->met, now->prints))
+                          : "cannot check the files of the action: " + to_string(now.error());
     self->state.bound.reset();
     executing::step(self, [&](exec::attempt_core& core, steady_time at) {
       return core.on_talk(
@@ -386,12 +382,12 @@ void on_approval_answer(self_pointer self, const approval_answer& m) {
   case approval_word::held:
     record(self, number, "held", row, m.why);
     return end_run(self, number,
-                   "an action waits for a person: boyd approvals show " + row.approval_id +
-                       "; when it is approved: boyd dispatches retry " + row.matter.dispatch_id);
+                   "an action needs approval: boyd approvals show " + row.approval_id +
+                       "; once approved: boyd dispatches retry " + row.matter.dispatch_id);
   case approval_word::unanswered:
     record(self, number, "unanswered", row, m.why);
     if (ends_run)
-      return end_run(self, number, "an action needed a person's word, and nobody gave it");
+      return end_run(self, number, "an action needed approval, but no decision was made");
     return answer(self, number, false, m.why);
   }
 }

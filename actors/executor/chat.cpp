@@ -55,10 +55,10 @@ std::optional<error> unfit(const config::agent& agent, const exec::chat_target& 
   if (agent.tools.empty() || first.provider.capabilities.tools)
     return std::nullopt;
   const auto& id = first.provider.provider_id;
-  return error{errc::refused, first.model + " takes no tools, as boyd doctor found",
+  return error{errc::refused, first.model + " does not support tools (according to boyd doctor)",
                "provider " + id,
-               "another model, or `capabilities: {tools: true}` at the provider; look again: boyd "
-               "doctor --provider " +
+               "use another model, or set `capabilities: {tools: true}` of the provider; check "
+               "again: boyd doctor --provider " +
                    id};
 }
 
@@ -113,9 +113,8 @@ void look_at_workspace(self_pointer self, const preparation_ptr& p) {
           return put_off(self, r.error());
         if (r->outcome.is_error)
           return finish_unstarted(self,
-                                  {errc::not_found,
-                                   "the workspace cannot be used: " + r->outcome.text, workspace,
-                                   "make it, or set `workspace` of the executor"},
+                                  {errc::not_found, "cannot use the workspace: " + r->outcome.text,
+                                   workspace, "create it, or set `workspace` of the executor"},
                                   failure_class::environment);
         read_parts(self, p);
       });
@@ -186,7 +185,7 @@ void begin_recorded(self_pointer self, const preparation_ptr& p) {
 void begin_chat(self_pointer self, const config::chat_executor& chat) {
   auto& s = self->state;
   if (!s.order.context->ports.http)
-    return finish_unstarted(self, {errc::refused, "this node calls no models", {}, {}},
+    return finish_unstarted(self, {errc::refused, "model calls are not available here", {}, {}},
                             failure_class::environment);
   auto targets =
       exec::chat_targets(*s.order.configuration, chat.provider_id, chat.model, chat.fallback);

@@ -71,8 +71,8 @@ void take_items(self_pointer self, result<context_items> r, const std::function<
   if (const auto missing = missing_items(s.items); !missing.empty()) {
     const auto& agent_id = s.order.work->row.agent_id;
     return finish_unstarted(self,
-                            {errc::not_found, "required context cannot be read: " + missing,
-                             "agent " + agent_id, "boyd plan " + agent_id + " shows what it reads"},
+                            {errc::not_found, "cannot read required context: " + missing,
+                             "agent " + agent_id, "boyd plan " + agent_id + " shows its context"},
                             failure_class::environment);
   }
   if (s.items.empty())

@@ -44,7 +44,7 @@ result<std::string> checked_arguments(const std::string& text) {
     return fail(std::move(deep.error()));
   const auto all = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!all.is_object())
-    return fail(errc::invalid_argument, "the arguments are no JSON object");
+    return fail(errc::invalid_argument, "the arguments are not a JSON object");
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

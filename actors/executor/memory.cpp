@@ -27,11 +27,11 @@ state_request to_append(self_pointer self, const std::string& section, const std
 
 std::string text_of(const state::memory_edit& e) {
   std::string text =
-      (e.changed ? "remembered in " : "it stands already in ") + e.file + ", " + e.section;
+      (e.changed ? "remembered in " : "already remembered in ") + e.file + ", " + e.section;
   if (e.archived > 0)
-    text += "; entries that moved to the archive: " + std::to_string(e.archived);
+    text += "; entries moved to the archive: " + std::to_string(e.archived);
   for (const auto& note : e.notes)
-    text += "; its whole text is in research/" + note;
+    text += "; full text in research/" + note;
   return text;
 }
 
@@ -44,7 +44,7 @@ std::string text_of(const std::vector<recalled_row>& answer) {
     text += (row.author.empty() ? "" : row.author + ": ") + row.text;
     text += row.source.empty() ? "\n" : " (" + row.source + ")\n";
   }
-  return text.empty() ? "nothing is remembered about that" : text;
+  return text.empty() ? "nothing in memory about that" : text;
 }
 
 /// What is not remembered is told in the log and in the run's record; its result stands.
@@ -90,7 +90,7 @@ bool keeps_memory(self_pointer self, run_outcome& outcome) {
     more = s.attempt->core.said().not_remembered();
   }
   if (more > 0)
-    note_forgotten(self, std::to_string(more) + " lines: a run may ask for " +
+    note_forgotten(self, std::to_string(more) + " lines: a run can add only " +
                              std::to_string(exec::line_watch::most_remembered) +
                              " entries of one line of less than 64 KiB each");
   auto k = std::make_shared<keeping>();
@@ -98,7 +98,7 @@ bool keeps_memory(self_pointer self, run_outcome& outcome) {
     if (auto line = memory::read_remembered(*text))
       k->lines.push_back(std::move(*line));
     else
-      note_forgotten(self, "a line without its section; write: " +
+      note_forgotten(self, "a line without a section; use the form: " +
                                std::string(exec::line_watch::remember_prefix) +
                                " [Important Facts] TEXT");
   if (k->lines.empty())

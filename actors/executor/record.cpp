@@ -415,7 +415,7 @@ void begin_recording(self_pointer self, told_besides told, std::function<void()>
                          if (r || self->state.cancelled_early)
                            return then();
                          auto why = r.error();
-                         why.what = "what the run is told cannot be put on record: " + why.what;
+                         why.what = "cannot record the input of the run: " + why.what;
                          finish_unstarted(self, why,
                                           conversing::is_silence(why) ? failure_class::transient
                                                                       : failure_class::environment);
@@ -432,7 +432,7 @@ void keep_turns(self_pointer self) {
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
                        [self](const result<workspace_reply>& r) {
                          if (!r)
-                           spdlog::warn("dispatch {}: its turns so far are not on record: {}",
+                           spdlog::warn("dispatch {}: cannot record its turns so far: {}",
                                         self->state.order.work->row.dispatch_id,
                                         to_string(r.error()));
                        });
@@ -496,7 +496,7 @@ void end_recording(self_pointer self, run_outcome& outcome, std::function<void()
                        [self, then = std::move(then)](const result<workspace_reply>& r) {
                          // Its beginning is there, and the row has the outcome.
                          if (!r)
-                           spdlog::warn("dispatch {}: the end is not in its record: {}",
+                           spdlog::warn("dispatch {}: cannot record its end: {}",
                                         self->state.order.work->row.dispatch_id,
                                         to_string(r.error()));
                          then();

@@ -23,7 +23,7 @@ void fail_setup(self_pointer self, const std::string& why, std::string output) {
   run_outcome o;
   o.execution = execution_verdict::failed;
   o.failure = failure_class::environment;
-  o.error = "the setup of the worktree failed: " + why;
+  o.error = "the setup command of the worktree failed: " + why;
   o.summary = std::string(cut_characters(o.error, limits::summary_characters));
   o.output = std::move(output);
   finish(self, std::move(o));
@@ -88,7 +88,7 @@ bool on_setup_look(self_pointer self, const program_look& m) {
     return true;
   }
   s.setup.reset();
-  fail_setup(self, "it does not end", {});
+  fail_setup(self, "it does not end, not even after SIGKILL", {});
   return true;
 }
 

@@ -66,7 +66,7 @@ exec::conversation question_about(self_pointer self, std::size_t item) {
   // Of each question its own: one that is asked again after a crash is another call.
   c.fence = static_cast<std::int64_t>(s.order.context->ports.random->next() >> 1U);
   c.judge = [](const model::tool_call&) {
-    return exec::judgement{config::policy_decision::deny, "there are no tools here"};
+    return exec::judgement{config::policy_decision::deny, "no tools are available here"};
   };
   c.unit = [random = s.order.context->ports.random] { return random->unit(); };
   c.waits_for_provider = false;
@@ -124,9 +124,9 @@ void ask_model(self_pointer self, const work_ptr& w, std::size_t item) {
           keep_summary(self, item, *text);
           return take_summary(self, w, item, *text);
         }
-        spdlog::warn("agent {}: {} is shortened by rules: {}", self->state.order.work->row.agent_id,
-                     self->state.items[item].path,
-                     text ? "the model answered nothing" : to_string(text.error()));
+        spdlog::warn("agent {}: {} shortened without a model: {}",
+                     self->state.order.work->row.agent_id, self->state.items[item].path,
+                     text ? "the model's answer was empty" : to_string(text.error()));
         next_item(self, w);
       },
       question_time + answer_margin);

@@ -129,7 +129,7 @@ void run_tool(self_pointer self, const exec::effect::run_tool& e) {
 void end_unrecorded(self_pointer self, const error& why) {
   step(self, [&](exec::attempt_core& core, steady_time now) {
     return core.fail_run(
-        "the decision about an action cannot be recorded, nothing was done: " + to_string(why),
+        "cannot record the decision about an action, so nothing was done: " + to_string(why),
         conversing::is_silence(why) ? failure_class::transient : failure_class::environment, now);
   });
 }
@@ -181,7 +181,7 @@ void give_tools(self_pointer self, exec::conversation& c) {
       return judge_server_tool(t.name, hosts, *agent);
     const auto call = tools::read_call(t.name, t.arguments);
     if (!call) // nothing will happen: the model is told what is wrong with its words
-      return exec::judgement{config::policy_decision::allow, "not a call that can be carried out"};
+      return exec::judgement{config::policy_decision::allow, "not a valid tool call"};
     const auto action = tools::action_of(*call, workspace);
     if (!action)
       return exec::judgement{config::policy_decision::deny, to_string(action.error())};

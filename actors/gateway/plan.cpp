@@ -82,7 +82,7 @@ json agent_json_of(const dry_run& run, const plan::agent_prompt& prompt,
           {"workspace", run.reader->root},
           {"prompt", whole},
           {"prompt_tokens", memory::estimate_tokens(whole)},
-          {"problem", missing.empty() ? "" : "required context cannot be read: " + missing},
+          {"problem", missing.empty() ? "" : "cannot read required context: " + missing},
           {"skills", read.skill_names},
           {"context", context_json(items, block)}};
 }

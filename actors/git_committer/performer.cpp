@@ -44,7 +44,7 @@ trailers_of(const std::vector<std::pair<std::string, std::string>>& given) {
     else if (name == "Boyd-Late")
       trailers.late = value;
     else
-      return fail(errc::invalid_argument, "commits carry no such trailer", name);
+      return fail(errc::invalid_argument, "not a valid commit trailer", name);
   }
   return trailers;
 }
@@ -86,7 +86,7 @@ result<repository_session::home*> repository_session::home_of(const std::string&
   if (auto it = homes_.find(kernel_id); it != homes_.end())
     return &it->second;
   if (!is_valid_name(kernel_id))
-    return fail(errc::invalid_argument, "not a kernel's name", kernel_id);
+    return fail(errc::invalid_argument, "not a kernel name", kernel_id);
   config::kernel settings;
   if (const auto* k = configuration_ ? configuration_->find_kernel(kernel_id) : nullptr)
     settings = *k;
@@ -188,7 +188,7 @@ void repository_session::probe() {
     if (!packed)
       spdlog::warn("git_committer: kernel {}: packing: {}", id, to_string(packed.error()));
     else if (*packed > 0)
-      spdlog::info("git_committer: kernel {}: {} objects are packed", id, *packed);
+      spdlog::info("git_committer: kernel {}: packed {} objects", id, *packed);
     if (packed && *packed >= limits::pack_loose_at_once)
       h.pack_at = now; // there are more, for the next look
     return;
@@ -202,12 +202,12 @@ part_health repository_session::health() const {
     const auto& store = h.store->health();
     for (const auto& path : store.left_out)
       all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + "/" + path +
-                    " is a git repository of its own and is not versioned: take its .git away, or "
-                    "list it in .gitignore";
+                    " is a separate git repository and is not versioned: remove its .git, or list "
+                    "it in .gitignore";
     for (const auto& path : store.filtered)
       all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + "/" + path +
-                    " holds what looks like a secret, which the history has as [redacted]: take "
-                    "it out of the file, and change the secret if it is one";
+                    " seems to contain a secret, which is [redacted] in the history: remove it "
+                    "from the file, and replace the secret if it is real";
     for (const auto& remark : store.remarks)
       all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + ": " + remark;
     if (!all.ok || (!store.degraded && h.failed_commit.empty()))

@@ -89,8 +89,7 @@ void log_breakers(self_pointer self, const std::string& id, const model::governo
     if (const auto before = known.find(m.name);
         m.state == model::breaker_state::open &&
         (before == known.end() || before->second != m.state))
-      spdlog::warn("provider {}: {} failures in a row of model {}; nobody calls it for {} s "
-                   "(last: {})",
+      spdlog::warn("provider {}: {} failures in a row of model {}; no calls for {} s (last: {})",
                    id, model::breaker_failures, m.name,
                    std::chrono::duration_cast<std::chrono::seconds>(model::breaker_wait).count(),
                    m.last);

@@ -93,7 +93,7 @@ result<graph_session::draft> graph_session::render(const draft& before,
       return fail(std::move(line.error()));
     auto read = graph::parse_edge(*line);
     if (!read)
-      return fail(errc::bug, "a rendered edge does not read back", path_);
+      return fail(errc::bug, "a rendered edge is unreadable", path_);
     auto key = graph::key_of(read->fact);
     if (known(key))
       continue;
@@ -191,7 +191,7 @@ result<void> graph_session::open_log() {
       return fail(std::move(info.error()));
     if (info->kind == file_kind::missing)
       return fail(errc::io_error, "the knowledge graph is missing", path_,
-                  "put it back; or restart the node to begin a new one");
+                  "restore it, or restart the node to start a new one");
   } else if (auto made = fs.make_directories(context_->layout().knowledge()); !made) {
     return made;
   }
@@ -260,10 +260,10 @@ void graph_session::tell_damage(const std::string& place, const graph::chain_rep
   if (!lines.damaged.empty()) {
     const auto kept = set_aside(lines.damaged);
     told += kept ? "; set aside in " + base_ + ".damaged"
-                 : "; it cannot be set aside: " + to_string(kept.error());
-    told += ", the other " + std::to_string(lines.served.size()) + " lines are served";
+                 : "; cannot set it aside: " + to_string(kept.error());
+    told += ", the other " + std::to_string(lines.served.size()) + " lines are used";
   }
-  told += "; `boyd kg verify` names them all";
+  told += "; list all findings with: boyd kg verify";
   spdlog::error("graph_recorder: {}", told);
   health_.notice += (health_.notice.empty() ? "" : "; ") + told;
 }
@@ -284,11 +284,11 @@ void graph_session::tell_torn() {
   if (torn_.empty())
     return;
   const auto kept = set_aside({torn_.begin(), torn_.end()});
-  health_.notice = path_ + ": its last line" +
-                   (torn_.size() == 1 ? " was no fact"
-                                      : "s, " + std::to_string(torn_.size()) + ", were no facts") +
-                   " (damaged, or left so by a power cut); cut off, kept in " + path_ + ".torn" +
-                   (kept ? " and " + base_ + ".damaged" : "");
+  health_.notice = path_ + ": the last line" +
+                   (torn_.size() == 1 ? " was not a fact"
+                                      : "s, " + std::to_string(torn_.size()) + ", were not facts") +
+                   " (damaged, or incomplete after a power cut); cut off and stored in " + path_ +
+                   ".torn" + (kept ? " and " + base_ + ".damaged" : "");
   spdlog::error("graph_recorder: {}", health_.notice);
 }
 
@@ -307,8 +307,8 @@ void graph_session::tell_lost_end(std::string_view log) {
         *lost, newest, [&](const std::string& head) { return graph::has_line(log, head); },
         context_->ports.clock->now());
     if (told = graph::told(*lost); !told.empty())
-      told += std::string("; put it back from a backup, or accept what is left: ") +
-              graph::accept_command;
+      told +=
+          std::string("; restore it from a backup, or accept the loss: ") + graph::accept_command;
     if (changed)
       if (auto kept = graph::write_lost_ends(fs, context_->home, std::move(*lost)); !kept)
         told += (told.empty() ? "" : "; ") + to_string(kept.error());

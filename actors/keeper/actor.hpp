@@ -185,11 +185,11 @@ class keeper {
   /// Answers everybody who still waits (FAULTS 3) and ends the worker.
   ~keeper() {
     if (flying_ && worker_busy() >= order_patience)
-      spdlog::warn("{}: ends while its worker is at one batch for {}; what comes of it nobody will "
-                   "be told",
+      spdlog::warn("{}: ends while its worker has been busy with one batch for {}; the result of "
+                   "the batch is lost",
                    parts_.name, format_duration(worker_busy()));
     for (auto& p : core_.drain())
-      p.deliver(result<Reply>(fail(errc::actor_down, "the part is going down", parts_.name)));
+      p.deliver(result<Reply>(fail(errc::actor_down, "the part is stopping", parts_.name)));
     if (worker_)
       caf::anon_send<caf::message_priority::high>(
           caf::actor_cast<caf::actor>(worker_),
@@ -274,13 +274,13 @@ class keeper {
       h.reason = work->what + ", for " + format_duration(parts_.clock->steady() - work->since);
     } else if (waits_for_former_) {
       h.ok = false;
-      h.reason = "waits for the end of its former worker, which is still at its last work";
+      h.reason = "waiting for its previous worker, which is still busy";
     } else if (!worker_) {
       h.ok = false;
       h.reason = "worker is being restarted: " + h.last_error;
     } else if (const auto busy = worker_busy(); busy >= limits::worker_patience) {
       h.ok = false;
-      h.reason = "its worker has been at one batch for " + format_duration(busy);
+      h.reason = "its worker has been busy with one batch for " + format_duration(busy);
     }
     return h;
   }
@@ -299,14 +299,15 @@ class keeper {
     // What is essential is never refused; results have their fence, whenever they come.
     if constexpr (requires { request.until; }) {
       if (!essential && self_->clock().now() >= request.until) {
-        asker.deliver(result<Reply>(fail(errc::timed_out, "it came when its asker had given up",
-                                         parts_.name, "ask again")));
+        asker.deliver(
+            result<Reply>(fail(errc::timed_out, "the request arrived after its caller had given up",
+                               parts_.name, "try again")));
         return;
       }
     }
     if (!core_.accept(std::move(request), asker, essential))
       asker.deliver(result<Reply>(fail(errc::overloaded, "too many requests are waiting",
-                                       parts_.name, "ask again in a second")));
+                                       parts_.name, "try again in a second")));
   }
 
   void start_worker() {
@@ -346,7 +347,7 @@ class keeper {
   void wait_for_former() {
     busy_since_ = busy_since_.value_or(parts_.clock->steady());
     if (!std::exchange(waits_for_former_, true))
-      spdlog::warn("{}: its former worker is still at its last work; a new one waits for its end",
+      spdlog::warn("{}: its previous worker is still busy; a new one starts when it ends",
                    parts_.name);
   }
 
@@ -413,7 +414,7 @@ class keeper {
       give_up(std::to_string(deaths_.size()) + " times within " +
               format_duration(parts_.worker_intensity.period));
     else if (fruitless_deaths_ > parts_.worker_intensity.restarts)
-      give_up(std::to_string(fruitless_deaths_) + " times and did no work in between");
+      give_up(std::to_string(fruitless_deaths_) + " times without doing any work");
     else
       self_->delayed_send(self_, policy_.failed(now, parts_.random->unit()),
                           restart_worker{{}, incarnation_});

@@ -46,9 +46,9 @@ kernel_status status_of(self_pointer self) {
   status.problem = s.problem;
   const auto behind = effects::behind_of(s.effects.open());
   if (status.problem.empty() && (!behind.empty() || !s.shows_latest))
-    status.problem = "STATE.md, its commit or the graph is behind the recorded cycles; it is "
-                     "repeated" +
-                     (behind.empty() ? "" : ": " + behind.front());
+    status.problem =
+        "STATE.md, its commit or the log of facts is behind the recorded cycles; retrying" +
+        (behind.empty() ? "" : ": " + behind.front());
   if (status.problem.empty())
     status.problem = missed_slots(self);
   status.latest = s.latest;
@@ -64,7 +64,8 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     return;
   }
   if (auto read = read_settings(self, configuration); !read)
-    spdlog::error("kernel {}: keeps its settings: {}", s.parts.kernel_id, to_string(read.error()));
+    spdlog::error("kernel {}: keeping the previous settings: {}", s.parts.kernel_id,
+                  to_string(read.error()));
   look(self);
 }
 
@@ -110,10 +111,10 @@ void await_in_store(self_pointer self, const std::string& id, awaited_promise pr
           answer<awaited_cycle>(
               promise, fail(errc::not_found, "no such cycle: " + id, {}, "see: boyd state log"));
         else
-          answer<awaited_cycle>(promise, fail(errc::conflict,
-                                              "cycle " + id + " is not this node's to end: node " +
-                                                  rows->front().node_id + " runs it",
-                                              {}, "ask without wait=1, again until it has ended"));
+          answer<awaited_cycle>(
+              promise, fail(errc::conflict,
+                            "cycle " + id + " is run by another node: " + rows->front().node_id, {},
+                            "repeat the request without wait=1 until the cycle has ended"));
       });
 }
 

@@ -445,10 +445,10 @@ std::string missed_slots(self_pointer self) {
   if (!second || now_of(self) < s.rule->due_at(s.settings->kernel_id, *second) + start_margin)
     return {};
   const auto idle = "no cycle has begun or ended since " + format_rfc3339(s.progress) +
-                    ", for at least two scheduled times: ";
+                    ", for at least two slots: ";
   if (!s.cycle)
-    return idle + "the next one does not start";
-  return idle + "cycle " + s.cycle->id() + " is still in its phase " + phase_of(s.cycle->step());
+    return idle + "the next cycle does not start";
+  return idle + "cycle " + s.cycle->id() + " is still in phase " + phase_of(s.cycle->step());
 }
 
 void look_at(self_pointer self, utc_time when) {

@@ -339,7 +339,7 @@ void retry_step(self_pointer self, const error& why) {
     return give_up(self, why);
   const auto text = to_string(why);
   if (s.problem != text)
-    spdlog::warn("kernel {}: waits: {}", s.settings->kernel_id, text);
+    spdlog::warn("kernel {}: waiting: {}", s.settings->kernel_id, text);
   s.problem = text;
   retry_in(self, s.parts.context->housekeeping.retry);
 }

@@ -109,7 +109,7 @@ void cycle_core::take_trouble(const std::string& text) {
   trouble_is_kept_ = true;
   const auto kept = nlohmann::json::parse(text, nullptr, false);
   if (!kept.is_object()) {
-    problems_.emplace_back("what went wrong before the restart cannot be read");
+    problems_.emplace_back("cannot read the problems before the restart");
     return;
   }
   if (const auto broken = kept.find("broken"); broken != kept.end() && broken->is_boolean())
@@ -382,7 +382,7 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
     broken_ = broken_ || lost > 0;
     if (lost > 0)
       problems_.push_back("act: " + std::to_string(lost) +
-                          " dispatches that were enqueued are not in the store any more");
+                          " queued dispatches are missing in the database");
     judge(at);
     judged_ = true;
   }
@@ -409,8 +409,8 @@ std::size_t cycle_core::lost_with(const std::vector<dispatch_spec>& missing) con
 void cycle_core::enqueue_again(std::vector<dispatch_spec> lost) {
   // The others must not be: what has ended and was removed would run once more.
   plan_.specs = std::move(lost);
-  problems_.push_back("act: the store has lost " + std::to_string(plan_.specs.size()) +
-                      " dispatches that it had taken (a fail-over?); they are enqueued again");
+  problems_.push_back("act: the database has lost " + std::to_string(plan_.specs.size()) +
+                      " acknowledged dispatches (a failover?); they are queued again");
   step_ = cycle_step::act;
 }
 
@@ -501,8 +501,8 @@ void cycle_core::shorten_record() {
 void cycle_core::gather(std::vector<dispatch> late, bool more) {
   late_ = std::move(late);
   if (more) {
-    problems_.push_back("recent_actions: of the results that came after their cycles only " +
-                        std::to_string(late_.size()) + " are told; all of them: boyd dispatches");
+    problems_.push_back("recent_actions: only " + std::to_string(late_.size()) +
+                        " of the late results are listed; list all with: boyd dispatches ls");
     record_.error += (record_.error.empty() ? "" : "; ") + problems_.back();
   }
   const bool asks = kernel_->reduce.type == config::reducer::type_t::llm;
@@ -594,7 +594,7 @@ std::vector<plan::told_outcome> cycle_core::told_outcomes() const {
 
 cycle_record cycle_core::snapshot(cycle_time at) const {
   cycle_core copy = *this;
-  copy.judge(at, "ended by shutdown, goes on at the next start");
+  copy.judge(at, "stopped by shutdown, continues at the next start");
   copy.record_.status = cycle_status::running;
   copy.record_.finished_at.reset();
   return copy.record_;

@@ -14,7 +14,7 @@ namespace {
 store::open_occurrence kept_free(const store::open_occurrence& asked) {
   store::open_occurrence op{asked.slot, {}};
   op.slot.state = occurrence_state::skipped;
-  op.slot.reason = "the store did not answer when it was to be opened";
+  op.slot.reason = "the database did not answer when the slot was opened";
   return op;
 }
 
@@ -52,7 +52,7 @@ void decided(self_pointer self, const occurrence& slot, bool it_stands) {
   if (doubt.of_trigger)
     s.opening = false;
   if (it_stands) {
-    spdlog::info("kernel {}: the slot {} was opened, though the store did not say so",
+    spdlog::info("kernel {}: the slot {} was opened, although the database did not confirm it",
                  s.settings->kernel_id, format_rfc3339(doubt.asked.slot.scheduled_at));
     s.admitted.push_back(admitted(doubt.asked, doubt.asked.slot.cycle_id, doubt.only));
     cancel_replaced(self, doubt.replaced);

@@ -81,7 +81,7 @@ void record_edges(self_pointer self, const pass_ptr& p) {
                      if (!r && !is_refused_for_good(r.error()))
                        return edges_done(p);
                      if (!r)
-                       spdlog::error("kernel {}: the edges of cycle {} are not recorded: {}",
+                       spdlog::error("kernel {}: cannot record the facts of cycle {}: {}",
                                      st.settings->kernel_id, e.cycle_id, to_string(r.error()));
                      st.effects.done(e.number);
                      record_edges(self, p);
@@ -140,7 +140,7 @@ void record_lessons(self_pointer self, const pass_ptr& p, const effect& e,
                      if (r)
                        p->heads[e.cycle_id] = r->head;
                      else
-                       spdlog::error("kernel {}: the lessons of cycle {} are not recorded: {}",
+                       spdlog::error("kernel {}: cannot record the lessons of cycle {}: {}",
                                      self->state.settings->kernel_id, e.cycle_id,
                                      to_string(r.error()));
                      complete_records(self, p, e, 0);
@@ -251,15 +251,15 @@ error commits_lost(self_pointer self, const std::vector<commit_info>& lost) {
     for (const auto& [name, id] : commit.trailers)
       if (name == "Boyd-Cycle" && status && commit.subject == subject_of(id, *status))
         again.push_back({.cycle_id = id,
-                         .behind = "its commit is in no branch any more: " + commit.hash,
+                         .behind = "its commit is no longer in any branch: " + commit.hash,
                          .status = *status,
                          .ended = commit.time});
   }
   s.effects.again(std::move(again));
-  return {errc::conflict, "commits of earlier cycles are in no branch any more: " + hashes,
-          s.parts.context->kernel_home(s.settings->kernel_id),
-          "their cycles, and this one, get new ones before the next cycle; `git show` of the old "
-          "ones has what was in them"};
+  return {
+      errc::conflict, "commits of earlier cycles are no longer in any branch: " + hashes,
+      s.parts.context->kernel_home(s.settings->kernel_id),
+      "Boyd commits these cycles again before the next cycle; see the old commits with `git show`"};
 }
 
 void take_commit(self_pointer self, const pass_ptr& p, const effect& e,
@@ -277,7 +277,7 @@ void take_commit(self_pointer self, const pass_ptr& p, const effect& e,
                         why);
   }
   if (!e.behind.empty())
-    spdlog::info("kernel {}: the commits of cycle {} are made up for", s.settings->kernel_id,
+    spdlog::info("kernel {}: the missing commits of cycle {} have been made", s.settings->kernel_id,
                  e.cycle_id);
   s.effects.done(e.number);
   next_history(self, p);

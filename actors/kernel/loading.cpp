@@ -177,7 +177,7 @@ void write_changed_snapshots(self_pointer self, const std::map<std::string, std:
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, std::move(write)},
                    [self](result<state_reply> r) {
                      if (!r)
-                       spdlog::warn("kernel {}: INIT.md could not be written: {}",
+                       spdlog::warn("kernel {}: cannot write INIT.md: {}",
                                     self->state.settings->kernel_id, to_string(r.error()));
                      end_snapshots(self);
                    });
@@ -286,7 +286,8 @@ void load(self_pointer self) {
     auto own_cycles = own_cycles_asked.of(*r);
     auto single = single_asked.of(*r);
     if (!rows || !cycles || !facts || !open || !own_rows || !own_cycles || !single)
-      return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
+      return load_later(self,
+                        {errc::store_unavailable, "cannot read the cycles and slots", {}, {}});
     take_since(self, *facts);
     take_effects(self, *open);
     take_cycles(self, {std::move(*rows), std::move(*cycles), std::move(*own_rows),

@@ -292,7 +292,7 @@ void cycle_done(self_pointer self) {
   if (s.cycle->form() != record_form::whole)
     ask_store(self, s.parts.store, end_of_slot(record), [record](const result<store::ok>& r) {
       if (!r)
-        spdlog::error("kernel {}: the slot of cycle {} stays open: {}", record.kernel_id,
+        spdlog::error("kernel {}: cannot close the slot of cycle {}: {}", record.kernel_id,
                       record.cycle_id, to_string(r.error()));
     });
   s.tried_effects = false;
@@ -397,7 +397,7 @@ void finished(self_pointer self) {
 
 /// The next start makes good what is missing; but whoever reads the home now is to know.
 void warn_unfinished(self_pointer self, const char* what, const error& why) {
-  spdlog::warn("kernel {}: at the end of the node {}: {}", self->state.settings->kernel_id, what,
+  spdlog::warn("kernel {}: when the node stopped, {}: {}", self->state.settings->kernel_id, what,
                to_string(why));
 }
 
@@ -445,7 +445,7 @@ void write_final_block(self_pointer self) {
     const auto history = earlier.of(r);
     if (!history) {
       // STATE.md stays: without the earlier rows it would forget what has been acknowledged.
-      warn_unfinished(self, "the state of the cycle is unknown", history.error());
+      warn_unfinished(self, "the cycles could not be read", history.error());
       return finished(self);
     }
     std::vector<cycle_record> rows{running};

@@ -163,7 +163,7 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
   if (!same)
     return fail(same.error());
   if (!*same) {
-    spdlog::info("knowledge: {} is another log than before, and read from its beginning",
+    spdlog::info("knowledge: {} is a different log; reading it from the beginning",
                  context_->layout().graph_log());
     if (auto anew = begin_anew(index); !anew)
       return lost(std::move(anew.error()));

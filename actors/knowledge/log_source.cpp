@@ -66,7 +66,7 @@ result<graph::segment> log_source::segment_numbered(std::uint32_t number) {
   const auto it = std::ranges::find(*segments_, number, &graph::segment::number);
   if (it == segments_->end())
     return fail(errc::not_found, "a segment of the log is missing", graph::segment{number}.name(),
-                "put it back from a backup");
+                "restore it from a backup");
   return *it;
 }
 

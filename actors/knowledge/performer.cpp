@@ -87,7 +87,7 @@ part_health knowledge_session::health() const {
 
 /// A torn index is closed by the failure, and made anew by the next look at it.
 result<knowledge_reply> knowledge_session::answer(const knowledge_request& request) {
-  result<knowledge_reply> reply = fail(errc::corrupt, "nobody has looked");
+  result<knowledge_reply> reply = fail(errc::corrupt, "not checked yet");
   for (int tries = 0; tries < 2 && !reply && reply.error().code == errc::corrupt; ++tries) {
     reply = try_to_answer(request);
     if (reply)
@@ -125,7 +125,7 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
     return std::move(*known);
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
-      return fail(errc::invalid_argument, "not a kernel's name", what.kernel_id);
+      return fail(errc::invalid_argument, "not a kernel name", what.kernel_id);
     auto m = fresh_memory(what.kernel_id);
     if (!m)
       return fail(std::move(m.error()));
@@ -231,7 +231,7 @@ result<void> knowledge_session::read_facts() {
   auto read = facts_.catch_up(*index_);
   if (read || read.error().code == errc::corrupt)
     return read;
-  spdlog::warn("knowledge: the log of facts cannot be read: {}", to_string(read.error()));
+  spdlog::warn("knowledge: cannot read the log of facts: {}", to_string(read.error()));
   return {};
 }
 
@@ -279,8 +279,7 @@ result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m,
   for (const auto& [path, file] : m.files) {
     d.files.push_back({path, file.size, m.ids[path].size()});
     if (file.unreadable > 0)
-      d.problems.push_back(path +
-                           ": lines that cannot be read: " + std::to_string(file.unreadable));
+      d.problems.push_back(path + ": unreadable lines: " + std::to_string(file.unreadable));
   }
   for (const auto& [path, why] : m.unreadable)
     d.problems.push_back(path + ": " + why);
@@ -328,7 +327,7 @@ result<void> knowledge_session::open_index() {
   if (index_)
     return {};
   if (!context_->ports.make_knowledge_index)
-    return fail(errc::refused, "there is no index of memory here");
+    return fail(errc::refused, "the memory index is not available here");
   const auto knowledge = context_->layout().knowledge();
   if (auto made = context_->ports.files->make_directories(knowledge); !made)
     return made;

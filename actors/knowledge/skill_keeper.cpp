@@ -209,7 +209,7 @@ result<skill_view> skill_keeper::view_of(knowledge_index& index, const std::stri
                                : std::string(skills::name_of(skills::state_of(v.known, now)));
   if (!context_->parse_tree) {
     v.state = "unreadable";
-    v.problems.push_back("there is no parser for its front matter here");
+    v.problems.push_back("front matter cannot be parsed here");
     return v;
   }
   const auto parsed = skills::parse_document(v.text, context_->parse_tree, name);
@@ -322,15 +322,14 @@ void skill_keeper::write_text(candidate_view& c, const std::string& kernel_id) c
     const auto content = content_of(c.item);
     if (content.empty()) {
       c.problems.push_back("the content of " + c.known.path +
-                           " is not on record any more: the next run that is given it brings it "
-                           "back");
+                           " is no longer recorded; the next run that reads it records it again");
       return;
     }
     c.text = skills::render_document(skills::document_of(c.known, c.item, c.name, content));
   }
   c.hash = sha256_hex(c.text);
   if (!context_->parse_tree)
-    return c.problems.push_back("there is no parser for its front matter here");
+    return c.problems.push_back("front matter cannot be parsed here");
   const auto parsed = skills::parse_document(c.text, context_->parse_tree);
   for (const auto& f : parsed.findings)
     c.problems.push_back(skills::to_text(f));
@@ -408,7 +407,7 @@ result<knowledge_reply> skill_keeper::carry_out(knowledge_index& index,
   }
   if (!what.name.empty()) {
     if (!skills::is_skill_name(what.name))
-      return fail(errc::invalid_argument, "not a skill's name", what.name,
+      return fail(errc::invalid_argument, "not a skill name", what.name,
                   "list them with: boyd skills ls");
     auto view = view_of(index, what.kernel_id, what.name);
     if (!view)
@@ -512,7 +511,7 @@ std::optional<result<knowledge_reply>>
 skill_keeper::answer(knowledge_index& index, const knowledge_request& request) const {
   const auto carried_out = [&](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
-      return fail(errc::invalid_argument, "not a kernel's name", what.kernel_id);
+      return fail(errc::invalid_argument, "not a kernel name", what.kernel_id);
     return carry_out(index, what);
   };
   if (const auto* offer = std::get_if<offer_learned>(&request.what))

@@ -19,7 +19,7 @@ namespace boyd {
 namespace librarian {
 
 state::~state() {
-  const auto why = fail(errc::actor_down, "the part is going down", name);
+  const auto why = fail(errc::actor_down, "the part is stopping", name);
   for (auto& [id, g] : gatherings)
     for (auto& p : g->waiting)
       p.deliver(result<gathered_context>(why));
@@ -131,9 +131,9 @@ void give_up_waiting(pointer self, std::uint64_t id) {
     return;
   auto done = std::move(it->done);
   waiting.erase(it);
-  done(result<program_outcome>(fail(errc::overloaded, "no place within " +
-                                                          format_duration(helper_patience) +
-                                                          ": other senses and checks run")));
+  done(result<program_outcome>(
+      fail(errc::overloaded, "no free slot within " + format_duration(helper_patience) +
+                                 ": too many other senses and checks are running")));
 }
 
 void keep_facts(pointer self, std::vector<store::operation> writes) {
@@ -143,7 +143,7 @@ void keep_facts(pointer self, std::vector<store::operation> writes) {
                    [self](result<store_reply> r) {
                      if (r)
                        return;
-                     self->state.last_problem = "facts are not kept: " + to_string(r.error());
+                     self->state.last_problem = "cannot store facts: " + to_string(r.error());
                      spdlog::warn("librarian: {}", self->state.last_problem);
                    });
 }

@@ -106,7 +106,7 @@ std::vector<std::string> sense_problems(const std::vector<config::sense>& senses
 }
 
 std::string unreadable_text(const std::string& name, const error& why) {
-  return "[" + name + " exists and cannot be read: " + why.what +
+  return "[" + name + " exists, but cannot be read: " + why.what +
          ". Do not act as if it were empty.]\n";
 }
 

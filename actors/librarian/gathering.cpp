@@ -127,7 +127,8 @@ void start(pointer self, const gathering_ptr& g) {
               if (facts)
                 g->memory = read_sense_memories(*facts);
               else
-                g->reply.problems.push_back("memory of the senses: " + to_string(facts.error()));
+                g->reply.problems.push_back("cannot read earlier results of the senses: " +
+                                            to_string(facts.error()));
               run_due_senses(self, g);
               one_done(self, g);
             });

@@ -154,7 +154,7 @@ wake_promise check(pointer self, const check_wake& request) {
     if (r)
       recall(*c, asked, *r);
     else
-      self->state.last_problem = "memory of the wake checks: " + to_string(r.error());
+      self->state.last_problem = "cannot store the results of wake checks: " + to_string(r.error());
     c->open = 1;
     for (const auto& agent_id : c->agent_ids)
       evaluate(self, c, agent_id);

@@ -121,22 +121,21 @@ workspace_servers judge(const std::string& workspace, const std::vector<mcp::fou
         trusted, [&](const auto& t) { return t.file == file && t.name == name; });
     const auto trust = "boyd tools trust " + name + " --path " + workspace;
     if (known == trusted.end())
-      refuse(errc::refused,
-             "no person has said yet that the server " + name + " is trusted; it is: " + f.words,
-             "after looking at it: " + trust);
+      refuse(errc::refused, "the server " + name + " is not trusted yet; it would run: " + f.words,
+             "review it, then run: " + trust);
     else if (known->hash != f.hash)
       refuse(errc::refused,
-             "the server " + name + " is another one than was trusted; it was: " + known->words +
-                 "; it is: " + f.words,
-             "after looking at it: " + trust, true);
+             "the server " + name + " differs from the trusted one; trusted: " + known->words +
+                 "; now: " + f.words,
+             "review it, then run: " + trust, true);
     else if (!f.problem.empty())
       refuse(errc::invalid_configuration, "the server " + name + ": " + f.problem, {});
     else if (const auto changes = mcp::program_changes(known->programs, f.programs);
              !changes.empty())
       refuse(errc::refused,
              "the server " + name +
-                 " would run something else than was trusted: " + joined(changes),
-             "after looking at it: " + trust, true);
+                 " would run other files than the trusted ones: " + joined(changes),
+             "review it, then run: " + trust, true);
     else
       out.usable.push_back(instance_in(workspace, f));
   }

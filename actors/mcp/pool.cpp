@@ -56,7 +56,7 @@ void without(self_pointer self, const std::shared_ptr<tools_collector>& c, bool 
     c->answered = true;
     c->promise.deliver(result<mcp_tools_reply>(fail(why)));
   }
-  c->reply.notes.push_back("without the tools of a server: " + to_string(why));
+  c->reply.notes.push_back("the tools of a server are missing: " + to_string(why));
   one_less(self, c);
 }
 

@@ -191,8 +191,8 @@ void answer_servers(self_pointer self, const std::shared_ptr<status_collector>& 
   }
   if (!m.server.empty() && c->reply.servers.empty()) {
     promise.deliver(result<mcp_servers_reply>(
-        fail(errc::not_found, "there is no server of tools called " + m.server,
-             self->state.configuration->path, "list them with: boyd tools ls")));
+        fail(errc::not_found, "no such tool server: " + m.server, self->state.configuration->path,
+             "list them with: boyd tools ls")));
     return;
   }
   c->one_less();

@@ -51,7 +51,8 @@ void change_trust(self_pointer self, std::function<trust_list(trust_list)> chang
                   std::function<void(result<void>)> done) {
   auto& s = self->state;
   if (s.trust_jobs.size() >= most_jobs)
-    return done(fail(errc::overloaded, "too many changes of the list of trusted servers wait"));
+    return done(
+        fail(errc::overloaded, "too many changes to the list of trusted servers are waiting"));
   const auto over = [self, done](result<void> r) {
     self->state.trusting = false;
     done(std::move(r));
@@ -128,7 +129,7 @@ void read_programs(self_pointer self, const std::string& workspace,
                     view->found[at].programs = std::move(*prints);
                   else
                     view->found[at].problem =
-                        "what it runs cannot be looked at: " + to_string(prints.error());
+                        "cannot check the files that it runs: " + to_string(prints.error());
                   read_programs(self, workspace, view, at + 1, then);
                 });
 }
@@ -221,15 +222,15 @@ void finish_search(self_pointer self, trust_search& s) {
   };
   if (s.hits.empty())
     return refuse({errc::not_found,
-                   "no .mcp.json of an agent's workspace names a server " + s.order.server,
+                   "no .mcp.json in an agent's workspace has a server " + s.order.server,
                    {},
-                   "name the workspace with --path; its agents need mcp_json: true"});
+                   "set the workspace with --path; its agents need mcp_json: true"});
   if (s.hits.size() > 1)
     return refuse({errc::conflict,
-                   "several workspaces have a server " + s.order.server + ": " + s.hits[0].first +
-                       ", " + s.hits[1].first,
+                   "more than one workspace has a server " + s.order.server + ": " +
+                       s.hits[0].first + ", " + s.hits[1].first,
                    {},
-                   "say which one with --path"});
+                   "choose one with --path"});
   const auto& [workspace, view] = s.hits.front();
   const auto has_name = [&](const auto& t) { return t.name == s.order.server; };
   if (s.order.forget && std::ranges::none_of(view.trusted, has_name))
@@ -240,8 +241,9 @@ void finish_search(self_pointer self, trust_search& s) {
   const auto f = std::ranges::find_if(
       view.found, [&](const auto& x) { return x.definition.name == s.order.server; });
   if (f == view.found.end())
-    return refuse({errc::not_found, "the file names no server " + s.order.server + " any more",
-                   mcp_core::file_of(workspace), "boyd tools forget " + s.order.server});
+    return refuse({errc::not_found, "the file no longer has a server " + s.order.server,
+                   mcp_core::file_of(workspace),
+                   "to stop trusting it: boyd tools forget " + s.order.server});
   if (!f->problem.empty())
     return refuse({errc::invalid_configuration,
                    "the server " + s.order.server + ": " + f->problem,
@@ -250,9 +252,9 @@ void finish_search(self_pointer self, trust_search& s) {
   if (s.order.hash != mcp::pin_of(*f))
     return refuse({errc::conflict,
                    s.order.hash.empty()
-                       ? std::string("a word of trust names the hash of what was seen")
-                       : "what is there now is not what was seen; its hash is " + mcp::pin_of(*f),
-                   mcp_core::file_of(workspace), "look at it: boyd tools show " + s.order.server});
+                       ? std::string("the decision to trust the server has no hash")
+                       : "the server has changed: its hash is now " + mcp::pin_of(*f),
+                   mcp_core::file_of(workspace), "review it: boyd tools show " + s.order.server});
   trust_found(self, s.promise, workspace, *f);
 }
 
@@ -338,8 +340,8 @@ trust_promise decide_trust(self_pointer self, const mcp_trust_order& order) {
   if (!wanted.empty()) {
     if (std::ranges::find(s->left, wanted) == s->left.end()) {
       promise.deliver(result<mcp_trust_reply>(
-          fail(errc::not_found, "no agent with mcp_json: true works there", wanted,
-               "give the workspace as the configuration names it, absolute")));
+          fail(errc::not_found, "no agent with mcp_json: true uses this workspace", wanted,
+               "use the absolute path of the workspace as in the configuration")));
       return promise;
     }
     s->left = {wanted};
@@ -352,7 +354,7 @@ caf::typed_response_promise<result<bool>> check_tools(self_pointer self, const s
   auto promise = self->make_response_promise<result<bool>>();
   const auto it = self->state.members.find(m.key);
   if (it == self->state.members.end()) {
-    promise.deliver(result<bool>(fail(errc::cancelled, "the server is not wanted any more")));
+    promise.deliver(result<bool>(fail(errc::cancelled, "the server is no longer needed")));
     return promise;
   }
   const auto what = it->second.what;
@@ -365,8 +367,8 @@ caf::typed_response_promise<result<bool>> check_tools(self_pointer self, const s
         const auto t = std::ranges::find_if(
             all, [&](const auto& x) { return x.file == what.file && x.name == what.name; });
         if (t == all.end()) {
-          *outcome = fail(errc::refused, "the server " + what.name + " is not trusted any more",
-                          what.file);
+          *outcome =
+              fail(errc::refused, "the server " + what.name + " is no longer trusted", what.file);
         } else if (!t->has_tools) {
           t->has_tools = true;
           t->tools = mcp::prints_of(tools);
@@ -377,9 +379,9 @@ caf::typed_response_promise<result<bool>> check_tools(self_pointer self, const s
           self->state.changes[mcp_core::key_of(what.name, what.workspace)] = std::move(changes);
           *outcome = fail(
               errc::refused,
-              "the tools of the server " + what.name + " are not those that were trusted: " + list,
+              "the tools of the server " + what.name + " differ from the trusted ones: " + list,
               what.file,
-              "after looking at them: boyd tools trust " + what.name + " --path " + what.workspace);
+              "review them, then run: boyd tools trust " + what.name + " --path " + what.workspace);
         }
         return all;
       },
@@ -403,9 +405,10 @@ result<bool> same_programs(const mcp_core::instance& what, const result<mcp::pro
   if (changes.empty())
     return true;
   return fail(errc::refused,
-              "the server " + what.name + " would run something else than was trusted: " + changes,
+              "the server " + what.name +
+                  " would run other files than the trusted ones: " + changes,
               what.file,
-              "after looking at it: boyd tools trust " + what.name + " --path " + what.workspace);
+              "review it, then run: boyd tools trust " + what.name + " --path " + what.workspace);
 }
 
 } // namespace
@@ -415,7 +418,7 @@ caf::typed_response_promise<result<bool>> check_programs(self_pointer self,
   auto promise = self->make_response_promise<result<bool>>();
   const auto it = self->state.members.find(m.key);
   if (it == self->state.members.end()) {
-    promise.deliver(result<bool>(fail(errc::cancelled, "the server is not wanted any more")));
+    promise.deliver(result<bool>(fail(errc::cancelled, "the server is no longer needed")));
     return promise;
   }
   const auto what = it->second.what;

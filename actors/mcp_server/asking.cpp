@@ -78,7 +78,7 @@ void put(self_pointer self, std::uint64_t number, asked_question q) {
   approval_wish wish;
   wish.ask.approval_id = q.wish;
   wish.ask.matter = q.matter;
-  wish.ask.reason = "a server of tools asks: " + s.order.definition.name;
+  wish.ask.reason = "a tool server asks: " + s.order.definition.name;
   wish.ask.node_id = s.order.context->node_id;
   wish.ask.fence = q.fence;
   wish.ask.lives = question_lives;
@@ -93,12 +93,13 @@ void put(self_pointer self, std::uint64_t number, asked_question q) {
 /// The node that a person decided at did not know the form: the question is put once more, with
 /// what was wrong.
 void ask_again(self_pointer self, std::uint64_t number, asked_question q, const std::string& why) {
-  self->send(self->state.order.approvals,
-             approval_withdrawal{{}, q.wish, told(self, "what was said is no answer: " + why)});
+  self->send(
+      self->state.order.approvals,
+      approval_withdrawal{{}, q.wish, told(self, "the previous answer was not valid: " + why)});
   if (++q.tries >= most_tries)
     return answer_question(self, number, {"cancel", {}});
   q.matter.shown =
-      told(self, "What was said before is no answer: " + tools::visible_text(why) + "\n") +
+      told(self, "The previous answer was not valid: " + tools::visible_text(why) + "\n") +
       shown(self, q.what);
   put(self, number, std::move(q));
 }
@@ -110,7 +111,8 @@ void ask_person(self_pointer self, const mcp::effect::ask& e) {
   const auto call = s.calls.find(e.what.call);
   const auto fence = call == s.calls.end() ? 0 : fence_of(call->first);
   if (fence == 0 || !s.order.approvals) {
-    log_note(self, false, "asks a person (" + e.what.message + "): declined, it belongs to no run");
+    log_note(self, false,
+             "declined a question for a person, because it belongs to no run: " + e.what.message);
     return answer_question(self, e.number, {"decline", {}});
   }
   const auto& what = call->second.what;
@@ -133,7 +135,7 @@ void forget_question(self_pointer self, std::uint64_t number) {
   if (it == s.questions.end())
     return;
   self->send(s.order.approvals,
-             approval_withdrawal{{}, it->second.wish, "the server waits for no answer any more"});
+             approval_withdrawal{{}, it->second.wish, "the server no longer waits for an answer"});
   s.questions.erase(it);
 }
 

@@ -69,7 +69,7 @@ result<void> put_into_sandbox(server_state& s, process_spec& spec) {
   if (report->mode != "off")
     s.scratch = spec.sandbox->scratch;
   if (report->mode == "limits" || report->mode == "off")
-    spdlog::warn("{}: its files are not confined: sandbox {}", s.order.key, s.sandbox);
+    spdlog::warn("{}: its access to files is not restricted: sandbox {}", s.order.key, s.sandbox);
   return {};
 }
 
@@ -189,10 +189,10 @@ void on_gone(self_pointer self, bool had_started, std::string why) {
   if (s.stage != ending::no)
     return self->quit(caf::exit_reason::user_shutdown);
   if (const auto tail = err_tail(s); !tail.empty())
-    why += "; it wrote: " + tail;
+    why += "; its last output: " + tail;
   const error gone{had_started ? errc::actor_down : errc::spawn_failed,
-                   "the server is gone: " + why, s.order.key,
-                   had_started ? "try again" : "look at `command` of the server"};
+                   "the server has stopped: " + why, s.order.key,
+                   had_started ? "try again" : "check `command` of the server"};
   if (s.session && !s.session->is_over())
     perform(self, s.session->on_closed(gone));
   else
@@ -212,7 +212,7 @@ void look_for_lost_end(self_pointer self) {
   if (now_of(self) < *s.unreported)
     return;
   s.unreported.reset();
-  on_gone(self, true, "it ended, and nobody reported how");
+  on_gone(self, true, "it ended without an exit status");
 }
 
 namespace {
@@ -231,7 +231,7 @@ void take_piece(self_pointer self, inlet::piece& any) {
     take_err(self, err->bytes);
   } else if (auto* exit = std::get_if<process_exit>(&any)) {
     on_gone(self, exit->started,
-            (exit->started ? "it ended: " : "it cannot be started: ") + exec::describe_exit(*exit));
+            (exit->started ? "" : "not started: ") + exec::describe_exit(*exit));
   } else if (!s.link) {
     return; // of a connection before
   } else if (auto* head = std::get_if<inlet::head_of>(&any)) {
@@ -266,7 +266,7 @@ void connect(self_pointer self) {
   if (o.http) {
     if (!s.order.context->ports.http)
       return perform(
-          self, s.session->on_closed({errc::refused, "this node makes no calls by HTTP", {}, {}}));
+          self, s.session->on_closed({errc::refused, "this node cannot make HTTP calls", {}, {}}));
     s.link.emplace(mcp::http_target{d.url, d.headers});
   } else {
     return s.order.pinned ? begin_trusted_process(self) : begin_process(self);
@@ -332,10 +332,10 @@ void take_in(self_pointer self) {
   for (auto& piece : taken.pieces)
     take_piece(self, piece);
   if (taken.overflow && s.session && !s.session->is_over())
-    perform(
-        self,
-        s.session->on_closed(
-            {errc::limit_exceeded, "the server writes more than can be read", s.order.key, {}}));
+    perform(self, s.session->on_closed({errc::limit_exceeded,
+                                        "the server writes faster than Boyd can read",
+                                        s.order.key,
+                                        {}}));
 }
 
 void disconnect(self_pointer self) {

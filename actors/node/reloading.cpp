@@ -87,7 +87,7 @@ void renew_parts(self_pointer self, bool other_kernels) {
   if (other_kernels) {
     // It holds the kernels' handles.
     add_gateway(self);
-    s.shell->renew("gateway", "other kernels are configured");
+    s.shell->renew("gateway", "the list of kernels changed");
   }
   if (config::home_settings_differ(*s.homes_with, *s.configuration)) {
     // They open each home once. The kernels resume.
@@ -148,7 +148,7 @@ void arm_faults(const node_context& context, const config::configuration& config
                    f.after, f.every, f.seed, faults::origin::configuration});
   }
   if (auto armed = faults::arm(all, context.ports.random->next()); !armed)
-    spdlog::error("node: no fault is armed: {}", to_string(armed.error()));
+    spdlog::error("node: cannot activate the configured faults: {}", to_string(armed.error()));
 }
 
 caf::typed_response_promise<result<reload_reply>> reload(self_pointer self, reload_order& order) {
@@ -186,8 +186,8 @@ void on_overdue(self_pointer self, const reload_overdue& m) {
   missing.insert(r.untaken.begin(), r.untaken.end());
   const error why{
       errc::timed_out,
-      fmt::format("the configuration is in force, but not yet in: {}", fmt::join(missing, ", ")),
-      s.configuration->path, "boyd actors ls tells how these parts are"};
+      fmt::format("the new configuration is active, but not yet in: {}", fmt::join(missing, ", ")),
+      s.configuration->path, "check these parts with: boyd actors ls"};
   answer_askers(r, m.number, fail(why));
 }
 
@@ -195,7 +195,8 @@ void give_up_reload(self_pointer self) {
   auto& r = self->state.reloading;
   r.over = true;
   answer_askers(r, r.number,
-                fail(errc::refused, "the node is stopping, not every part has the configuration",
+                fail(errc::refused,
+                     "the node is stopping, so not every part has the new configuration",
                      self->state.configuration->path, "start it again"));
 }
 
@@ -207,7 +208,7 @@ void end_reload(self_pointer self) {
   r.over = true;
   spdlog::info("node: configuration reloaded from {}", s.configuration->path);
   for (const auto& key : config::waiting_for_restart(*s.started_with, *s.configuration))
-    spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
+    spdlog::warn("node: {} has changed; restart the node to apply it", key);
   answer_askers(r, r.number, reload_reply{});
 }
 

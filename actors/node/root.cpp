@@ -271,8 +271,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
       self, "root", context->ports.clock, context->ports.random, vital_intensity);
   s.shell->record_in(context->restarts);
   if (context->after_crash)
-    context->restarts->note({"root", "the node before this one ended by a fault of its own",
-                             context->ports.clock->now()});
+    context->restarts->note({"root", "the previous node crashed", context->ports.clock->now()});
   add_keepers(self);
   add_loop(self);
   for (const auto& k : configuration->kernels)

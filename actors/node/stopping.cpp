@@ -26,7 +26,7 @@ void stop_tree(self_pointer self) {
     return;
   if (s.failed.empty() && !s.shell->given_up().empty()) {
     s.failed = "lost during the shutdown: " + s.shell->given_up();
-    spdlog::critical("node: {}; the next start finds out how far it got", s.failed);
+    spdlog::critical("node: {}; the next start continues the work", s.failed);
   }
   if (s.failed.empty())
     self->quit(caf::exit_reason::user_shutdown);
@@ -48,7 +48,7 @@ void finish_kernels(self_pointer self) {
   for (const auto& k : self->state.configuration->kernels) {
     const auto kernel = child<kernel_actor>(self, kernel_child(k.kernel_id));
     if (!kernel) {
-      spdlog::warn("node: kernel {} does not run and makes no final record", k.kernel_id);
+      spdlog::warn("node: kernel {} is not running, so it makes no final record", k.kernel_id);
       continue;
     }
     ++*waiting;
@@ -56,9 +56,9 @@ void finish_kernels(self_pointer self) {
         self, kernel, finish_order{},
         [id = k.kernel_id, one_less](result<finish_reply> r) {
           if (!r)
-            spdlog::warn("node: kernel {} made no final record: {}; the next start finds out how "
-                         "far it got",
-                         id, to_string(r.error()));
+            spdlog::warn(
+                "node: kernel {} made no final record: {}; the next start continues the cycle", id,
+                to_string(r.error()));
           one_less();
         },
         final_record_limit);
@@ -101,10 +101,10 @@ void shut_down(self_pointer self, milliseconds grace) {
     return;
   give_up_reload(self);
   s.shell->hold();
-  spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
+  spdlog::info("node: stopping; running attempts have {} to finish", format_duration(grace));
   const bool asked = stop_taking_work(self, grace, [self](result<drained> r) {
     if (!r)
-      spdlog::warn("node: the dispatchers did not drain: {}", to_string(r.error()));
+      spdlog::warn("node: the dispatchers did not finish: {}", to_string(r.error()));
     finish_kernels(self);
   });
   if (!asked)
@@ -121,7 +121,7 @@ void look_at_drain(self_pointer self) {
   if (const auto store = std::ranges::find(all, "store", &child_view::id);
       store != all.end() && !store->last_error.empty())
     s.failed += ": " + store->last_error;
-  spdlog::critical("node: {}; what runs is ended, and the next start finds out how far it got",
+  spdlog::critical("node: {}; ending running attempts, the next start continues the work",
                    s.failed);
   say_pulse(s);
   // The pool will not be drained: its dispatchers try to record until they are ended.
@@ -136,7 +136,7 @@ void reconcile(self_pointer self) {
     return;
   if (s.failed.empty()) {
     s.failed = "too many restarts: " + s.shell->escalation();
-    spdlog::critical("node: gives up: {}", s.failed);
+    spdlog::critical("node: giving up: {}", s.failed);
     say_pulse(s);
   }
   // Leave the queue consistent: what runs is given back.

@@ -15,8 +15,8 @@ bool is_stuck(const silent_part& p, milliseconds interval) {
 }
 
 std::string describe(const silent_part& p) {
-  return p.missed > 0 ? p.name + " (" + std::to_string(p.missed) + " pings without an answer)"
-                      : p.name + " (its worker has been at one batch for " +
+  return p.missed > 0 ? p.name + " (" + std::to_string(p.missed) + " unanswered pings)"
+                      : p.name + " (its worker has been busy with one batch for " +
                             format_duration(p.worker_busy) + ")";
 }
 

@@ -50,7 +50,8 @@ void conclude(self_pointer self, plan_question& q, plan::plan_record record) {
 void on_advice(self_pointer self, const std::string& kernel_id, const advice_reply& r) {
   auto& q = self->state.plans.at(kernel_id);
   if (r.facts.fell_back == plan::fallback_reason::stopped)
-    return reply(self, kernel_id, fail(errc::cancelled, "nobody waits for this plan", kernel_id));
+    return reply(self, kernel_id,
+                 fail(errc::cancelled, "the caller no longer waits for this plan", kernel_id));
   plan::plan_record record;
   record.asked = r.facts;
   record.asked_at = q.input.now;
@@ -95,7 +96,7 @@ void take_records(self_pointer self, plan_question& q, const store::list_decisio
     plan::plan_record record;
     record.asked_at = q.asked_at;
     record.asked.fell_back = plan::fallback_reason::cooldown;
-    record.asked.why = "the next question is put at " + format_rfc3339(next);
+    record.asked.why = "the next question is at " + format_rfc3339(next);
     return conclude(self, q, std::move(record));
   }
   put(self, q);
@@ -117,7 +118,7 @@ void look_up(self_pointer self, const plan_question& q) {
                      if (!of_cycle || !newest)
                        return reply(self, kernel,
                                     fail(errc::store_unavailable,
-                                         "whether a model has been asked already cannot be read: " +
+                                         "cannot check whether a model has already been asked: " +
                                              (of_cycle ? newest.error() : of_cycle.error()).what,
                                          kernel));
                      take_records(self, self->state.plans.at(kernel), *of_cycle, *newest);
@@ -159,7 +160,8 @@ void stop_plan(self_pointer self, const std::string& kernel_id) {
     return;
   if (at->second.conversation)
     self->send(at->second.conversation, stop_conversation{});
-  reply(self, kernel_id, fail(errc::cancelled, "nobody waits for this plan", kernel_id));
+  reply(self, kernel_id,
+        fail(errc::cancelled, "the caller no longer waits for this plan", kernel_id));
 }
 
 } // namespace boyd::planning

@@ -24,7 +24,7 @@ advice_reply failed(const std::string& why) {
 }
 
 advice_reply gone(const std::string& why) {
-  return failed("whoever asked the model has failed: " + why);
+  return failed("the question to the model failed: " + why);
 }
 
 /// It takes the question away, perhaps.
@@ -62,7 +62,7 @@ exec::conversation conversation_of(const planner_parts& parts, const question& q
   // Of each question its own: one that is asked again after a crash is another call.
   c.fence = static_cast<std::int64_t>(parts.context->ports.random->next() >> 1U);
   c.judge = [](const model::tool_call&) {
-    return exec::judgement{config::policy_decision::deny, "there are no tools here"};
+    return exec::judgement{config::policy_decision::deny, "no tools are available here"};
   };
   c.unit = [random = parts.context->ports.random] { return random->unit(); };
   c.waits_for_provider = false;
@@ -93,7 +93,7 @@ void put_question(self_pointer self, question& q, const config::adviser& setting
     done(reply);
   };
   if (!parts.context->ports.http)
-    return refuse("this node calls no models");
+    return refuse("model calls are not available here");
   auto targets =
       exec::chat_targets(*q.configuration, settings.provider_id, settings.model, settings.fallback);
   if (!targets)
@@ -138,9 +138,9 @@ void conversation_down(self_pointer self, const caf::actor_addr& who) {
   auto& s = self->state;
   s.conversations.forget(who);
   if (auto plan = std::ranges::find_if(s.plans, asks); plan != s.plans.end())
-    return answered(plan->second, gone("it has ended without an answer"));
+    return answered(plan->second, gone("it ended without an answer"));
   if (auto words = std::ranges::find_if(s.reductions, asks); words != s.reductions.end())
-    answered(words->second, gone("it has ended without an answer"));
+    answered(words->second, gone("it ended without an answer"));
 }
 
 void keep_record(self_pointer self, std::uint64_t number) {
@@ -159,8 +159,8 @@ void keep_record(self_pointer self, std::uint64_t number) {
               if (!r && !is_final_refusal(r.error()))
                 return self->delayed_send(self, record_retry, record_again{{}, number});
               if (!r) // the answer counts without its row, which the store's log and status tell of
-                spdlog::error("planner: the decision of cycle {} is not on record: {}",
-                              kept->cycle_id, to_string(r.error()));
+                spdlog::error("planner: cannot record the decision of cycle {}: {}", kept->cycle_id,
+                              to_string(r.error()));
               // It takes the question away, and itself with it.
               const auto end = kept->end;
               end();

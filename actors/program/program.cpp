@@ -101,10 +101,10 @@ result<milliseconds> program::look(steady_time now) {
   if (!processes_->runs(*handle_)) {
     unreported_ = unreported_.value_or(now);
     if (now - *unreported_ >= report_patience)
-      return fail(errc::io_error, "the program ended, and nobody reported how");
+      return fail(errc::io_error, "the program ended without an exit status");
   }
   if (now >= due_ && step_ == step::killed)
-    return fail(errc::timed_out, "the program does not end, not even killed");
+    return fail(errc::timed_out, "the program does not end, not even after SIGKILL");
   if (now >= due_) {
     const bool kills = step_ == step::terminated || grace_.count() == 0;
     processes_->signal(*handle_, kills ? SIGKILL : SIGTERM);

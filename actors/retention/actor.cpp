@@ -60,10 +60,10 @@ void sweep(self_pointer self, milliseconds later) {
       self, sweeper, begin_sweep{},
       [self, later](const result<sweep_report>& r) {
         if (!r)
-          spdlog::warn("retention: what ended executions have left stays: {}",
+          spdlog::warn("retention: cannot remove files of old executions: {}",
                        to_string(r.error()));
         else if (r->executions + r->contents > 0)
-          spdlog::info("retention: {} executions and {} contents are removed", r->executions,
+          spdlog::info("retention: removed {} executions and {} contents", r->executions,
                        r->contents);
         look_in(self, later);
       },
@@ -86,7 +86,7 @@ void remove_finished(self_pointer self, bool again) {
     op.node_id = s.context->node_id;
   ask_store(self, s.store, op, [self, later](result<store::remove_finished::reply> r) {
     if (!r)
-      spdlog::warn("retention: nothing is removed: {}", to_string(r.error()));
+      spdlog::warn("retention: cannot remove anything: {}", to_string(r.error()));
     if (r && r->ended > 0)
       spdlog::warn("retention: {} cycles and slots of nodes that did not return have been ended",
                    r->ended);

@@ -71,7 +71,7 @@ result<state_session::home*> state_session::home_of(const std::string& kernel_id
   if (auto it = homes_.find(kernel_id); it != homes_.end())
     return &it->second;
   if (!is_valid_name(kernel_id))
-    return fail(errc::invalid_argument, "not a kernel's name", kernel_id);
+    return fail(errc::invalid_argument, "not a kernel name", kernel_id);
   home h;
   if (const auto* k = configuration_ ? configuration_->find_kernel(kernel_id) : nullptr)
     h.settings = *k;
@@ -100,10 +100,10 @@ result<void> state_session::check_directory(home& h) {
     return {};
   }
   h.missing = info ? "state directory is missing: " + path
-                   : "state directory cannot be reached: " + to_string(info.error());
+                   : "cannot access the state directory: " + to_string(info.error());
   note_time(h);
   return fail(errc::io_error, h.missing, h.settings.kernel_id,
-              "put it back; it is used again by itself");
+              "restore it; Boyd then uses it again by itself");
 }
 
 /// The history is gone although STATE.md tells of finished cycles, which is written only after the
@@ -127,13 +127,14 @@ bool state_session::has_lost_history(const home& h) {
 result<state_reply> state_session::carry_out(home& h, const init_kernel_home& what) {
   const auto there_now = context_->ports.files->stat(h.files->path());
   if (what.has_run && there_now && there_now->kind == file_kind::missing)
-    return fail(errc::io_error, "its directory is missing, though this node has run cycles of it",
+    return fail(errc::io_error,
+                "the kernel's directory is missing, although this node has run cycles of it",
                 h.files->path(),
-                "put it back; it is used again by itself. Or stop the node and accept a new one "
-                "with: boyd init");
+                "restore it; Boyd then uses it again by itself. Or stop the node and create a new "
+                "one: boyd init");
   if (has_lost_history(h))
-    spdlog::error("kernel {}: its git repository is missing, though STATE.md tells of its cycles: "
-                  "put {}/.git back, or stop the node and accept a new one with: boyd init",
+    spdlog::error("kernel {}: the git repository is missing, although STATE.md lists cycles: "
+                  "restore {}/.git, or stop the node and create a new one: boyd init",
                   h.settings.kernel_id, h.files->path());
   else if (auto made = h.files->init(); !made)
     return fail(std::move(made.error()));
@@ -168,8 +169,8 @@ result<std::string> state_session::sound_state(home& h) {
   if (*kept)
     return bring_back_state(h, **kept);
   if (h.files->health().degraded)
-    spdlog::warn("state_writer: {}/{} is missing and has no backup, and the history cannot be "
-                 "looked at: it is seeded",
+    spdlog::warn("state_writer: {}/{} is missing, has no backup, and the history is unreadable; "
+                 "creating a new one",
                  h.files->path(), state_file);
   const auto& s = h.settings;
   auto seeded = h.files->seed(state_file, state::seed_state(s.name.empty() ? s.kernel_id : s.name));
@@ -205,12 +206,12 @@ result<std::string> state_session::restore_state(home& h, const std::string& dam
   if (!kept)
     return fail(kept.error());
   if (!*kept)
-    return fail(errc::corrupt,
-                "STATE.md is damaged (" + damage +
-                    "), and neither its backup nor a commit can restore it",
-                path, "mend it by hand, or `rm '" + path + "'`: it is then seeded anew");
+    return fail(
+        errc::corrupt,
+        "STATE.md is damaged (" + damage + "), and neither its backup nor a commit can restore it",
+        path, "fix it by hand, or remove it, so that Boyd creates a new one: rm '" + path + "'");
   const auto& [text, from] = **kept;
-  last_error_ = path + " was damaged (" + damage + ") and is restored from " + from;
+  last_error_ = path + " was damaged (" + damage + ") and was restored from " + from;
   spdlog::error("state_writer: {}", last_error_);
   if (auto ok = written(h, h.files->write(state_file, text)); !ok)
     return fail(std::move(ok.error()));
@@ -221,7 +222,7 @@ result<std::string> state_session::restore_state(home& h, const std::string& dam
 /// alone. What somebody puts there meanwhile stays.
 result<std::string> state_session::bring_back_state(home& h, const kept_text& kept) {
   last_error_ =
-      h.files->path() + "/" + state_file + " was missing and is restored from " + kept.from;
+      h.files->path() + "/" + state_file + " was missing and was restored from " + kept.from;
   spdlog::error("state_writer: {}", last_error_);
   auto restored = h.files->update(
       state_file,
@@ -279,8 +280,6 @@ bool state_session::is_foreign_block(home& h, std::string_view current) {
   return *h.own_part != part;
 }
 
-/// What agents and people have put into the memory beyond its caps moves to the archive, and is in
-/// the commits that follow. A record does not fail for it.
 result<state_reply> state_session::carry_out(home& h, const render_cycle& what) {
   const auto block = block_text(h, what.block);
   if (!block)

@@ -205,7 +205,7 @@ store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settl
       roll_(std::move(roll)) {
   store_->tell_migrations([work = work_, &clock](const std::string& what) {
     if (work)
-      work->begin("migrates the database: " + what, clock.steady());
+      work->begin("migrating the database: " + what, clock.steady());
     return faults::pass("store.migrate");
   });
 }
@@ -364,7 +364,7 @@ void store_session::distribute(const some_jobs& batch, all_replies replies) {
   for (auto* j : batch) {
     const std::size_t n = j->request.operations.size();
     if (next + n > replies.size()) {
-      j->reply = fail(errc::bug, "the store answered fewer operations than were asked");
+      j->reply = fail(errc::bug, "the store answered too few operations");
       continue;
     }
     const auto first = replies.begin() + static_cast<std::ptrdiff_t>(next);
@@ -515,8 +515,8 @@ void store_session::show() {
   for (auto& said : refusals())
     concerns.push_back(std::move(said));
   if (!kept_.empty())
-    concerns.push_back("results wait in the spool to be recorded, " + std::to_string(kept_.size()) +
-                       " in all: " + to_string(why_late_));
+    concerns.push_back("results waiting in the spool: " + std::to_string(kept_.size()) +
+                       "; cannot record them: " + to_string(why_late_));
   if (concerns.empty())
     return restored();
   if (health_.ok)

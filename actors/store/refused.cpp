@@ -107,8 +107,8 @@ result<settle_result> store_session::refuse(const queue::node_settlement& one, c
   ++refused_;
   why_refused_ = reason;
   refusals_changed_ = true;
-  spdlog::error("store: the database refused the result of {} under fence {}, which is kept in "
-                "run/spool.jsonl.refused; its run ends without it: {}",
+  spdlog::error("store: the database refused the result of {} (fence {}); the result is stored in "
+                "run/spool.jsonl.refused and the run ends without it: {}",
                 one.item.dispatch_id, one.item.fence, reason);
   return end_in_place(one, reason);
 }
@@ -129,7 +129,7 @@ result<settle_result> store_session::end_in_place(const queue::node_settlement& 
       break; // tried again by the probe
   }
   if (unended_.size() >= most_unended) {
-    spdlog::error("store: the database takes no ends of runs: that of {} is found by its lease",
+    spdlog::error("store: the database refuses ends of runs; that of {} ends with its lease",
                   one.item.dispatch_id);
     return settle_result::accepted;
   }
@@ -140,8 +140,8 @@ result<settle_result> store_session::end_in_place(const queue::node_settlement& 
               queue::node_settlement{one.node_id, queue::in_place_of(one.item, reason, false)})
           .second;
   if (fresh)
-    spdlog::error("store: the database does not even take the end of {} under fence {}: the row "
-                  "stays running there until it does",
+    spdlog::error("store: the database also refuses the end of {} (fence {}); the row stays "
+                  "running until it accepts",
                   one.item.dispatch_id, one.item.fence);
   return settle_result::accepted;
 }
@@ -170,7 +170,7 @@ void store_session::end_unended() {
 void store_session::find_refused() {
   const auto found = spool_.load_refused(most_looked_at);
   if (!found) {
-    spdlog::warn("store: run/spool.jsonl.refused cannot be read: {}", to_string(found.error()));
+    spdlog::warn("store: cannot read run/spool.jsonl.refused: {}", to_string(found.error()));
     return;
   }
   const bool first = refused_ == 0;
@@ -178,7 +178,7 @@ void store_session::find_refused() {
   if (!first)
     return;
   for (const auto& one : found->newest)
-    (void)end_in_place(one, "refused before the node was started");
+    (void)end_in_place(one, "refused before the node started");
 }
 
 void store_session::note_refusal(const store_request& request, const error& why) {
@@ -230,12 +230,12 @@ std::vector<std::string> store_session::refusals() const {
   if (refused_ > 0)
     all.push_back("the database refused " + std::to_string(refused_) +
                   (refused_ == 1 ? " result, which is" : " results, which are") +
-                  " kept in run/spool.jsonl.refused" +
+                  " stored in run/spool.jsonl.refused" +
                   (why_refused_.empty() ? "" : " (" + why_refused_ + ")") +
-                  "; remove the cause, then move that file away");
+                  "; fix the cause, then move that file away");
   if (!unended_.empty())
     all.push_back(std::to_string(unended_.size()) +
-                  " runs that have ended stay running in the database, which refuses their end");
+                  " ended runs are still running in the database, which refuses their end");
   for (const auto& [kind, why] : refusals_)
     all.push_back("the database refuses " + std::string(operation_names.at(kind)) + ": " + why);
   return all;

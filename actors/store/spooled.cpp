@@ -75,10 +75,11 @@ void store_session::answer_without(const some_jobs& batch, const error& why) {
     if (!j->reply || std::exchange(spooling_told_, true))
       continue;
     if (works())
-      spdlog::warn("store: results are kept in the spool until nobody is in their way: {}",
+      spdlog::warn("store: results are kept in the spool while the database is busy: {}",
                    to_string(why));
     else
-      spdlog::warn("store: away, results are kept in the spool until it is back");
+      spdlog::warn(
+          "store: the database is unavailable; results are kept in the spool until it is back");
   }
 }
 
@@ -138,7 +139,7 @@ result<void> store_session::record_spool() {
       return !kept_.contains({s.item.dispatch_id, s.item.fence});
     });
   if (content->skipped > 0)
-    spdlog::error("store: {} lines of the spool cannot be read and are left out", content->skipped);
+    spdlog::error("store: skipping {} unreadable lines of the spool", content->skipped);
   put_off_.clear();
   untried_.clear();
   turn_ends_ = clock_.steady() + (works_off_ ? late_turn : turn);
@@ -177,7 +178,7 @@ result<void> store_session::record_turn(spooled_items& left) {
       break;
     return fail(errc::store_unavailable,
                 std::to_string(left.size()) +
-                    " results that were kept while it was away are still to be recorded");
+                    " results from the time without the database are not recorded yet");
   }
   return {};
 }
@@ -196,13 +197,14 @@ void store_session::keep_spooled(std::vector<queue::node_settlement> left, std::
   if (recorded == 0 && !turned)
     return;
   if (recorded > 0) {
-    spdlog::info("store: {} spooled results are recorded, {} are left", recorded, left.size());
+    spdlog::info("store: {} spooled results recorded, {} left", recorded, left.size());
     backoff_ = milliseconds{0};
   }
   // Its disk is not the store's. What stays in it is recorded already, and is so once however often
   // it is told: also by the next process, which does not know that it is.
   if (auto kept = spool_.rewrite(left); !kept)
-    spdlog::warn("store: the spool keeps what is recorded, too: {}", to_string(kept.error()));
+    spdlog::warn("store: cannot remove recorded results from the spool: {}",
+                 to_string(kept.error()));
 }
 
 /// What could not be recorded when the store was opened, or since.

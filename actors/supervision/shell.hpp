@@ -101,17 +101,18 @@ class supervisor_shell {
       return fail(errc::not_found, "no such part: " + order.name, {},
                   "list them with: boyd actors ls");
     if (held_ || shutting_down_ || it->state == "stopped")
-      return fail(errc::refused, "the node shuts down and starts nothing anew", order.name);
+      return fail(errc::refused, "the node is stopping and starts no part", order.name);
     if (order.verb == actor_verb::restart && it->state == "parked")
       return fail(errc::conflict, "the part is parked: " + it->reason, order.name,
                   "start it again with: boyd actors unpark " + order.name);
     const bool restarts = order.verb == actor_verb::restart;
     if (restarts)
-      renew(order.name, "restarted as ordered");
+      renew(order.name, "restarted by an operator");
     else if (core_.unpark(order.name))
-      note_restart(order.name, "unparked as ordered");
+      note_restart(order.name, "unparked by an operator");
     if (restarts || it->state == "parked")
-      spdlog::info("{}: {} is told to {}", name_, order.name, restarts ? "start anew" : "go on");
+      spdlog::info("{}: {} is {} by an operator", name_, order.name,
+                   restarts ? "restarted" : "unparked");
     return actor_order_reply{{}, order.name, it->state};
   }
 
@@ -199,7 +200,7 @@ class supervisor_shell {
       const auto why = text_of(m.reason);
       const auto with = core_.started_anew_with(id);
       if (!with.empty() && with != id) {
-        spdlog::info("{}: {} is started anew with {}", name_, id, with);
+        spdlog::info("{}: {} is restarted together with {}", name_, id, with);
         renewed_with_[with].push_back(id);
       }
       if (failure) {
@@ -288,9 +289,9 @@ class supervisor_shell {
   }
 
   std::string why_silent(const child& c) const {
-    return is_mute(c)
-               ? "has not answered " + std::to_string(c.pings) + " pings"
-               : "its worker has been at one batch for " + format_duration(c.word.worker_busy);
+    return is_mute(c) ? "has not answered " + std::to_string(c.pings) + " pings"
+                      : "its worker has been busy with one batch for " +
+                            format_duration(c.word.worker_busy);
   }
 
   /// Logs each change once.
@@ -299,7 +300,7 @@ class supervisor_shell {
     if (std::exchange(c.told_silent, silent) == silent)
       return;
     if (silent)
-      spdlog::error("{}: {} lives, but {}", name_, id, why_silent(c));
+      spdlog::error("{}: {} does not respond: {}", name_, id, why_silent(c));
     else
       spdlog::info("{}: {} answers again", name_, id);
   }
@@ -335,12 +336,12 @@ class supervisor_shell {
   /// record.
   void note_renewals() {
     for (const auto& [with, ids] : std::exchange(renewed_with_, {}))
-      note_restart(with, fmt::format("started anew with it: {}", fmt::join(ids, ", ")));
+      note_restart(with, fmt::format("restarted together with it: {}", fmt::join(ids, ", ")));
   }
 
   void tell_if_parked(const std::string& id) const {
     if (const auto* reason = core_.parked(id))
-      spdlog::critical("{}: {} is parked: {}; after mending the cause: boyd actors unpark {}",
+      spdlog::critical("{}: {} is parked: {}; fix the cause, then run: boyd actors unpark {}",
                        name_, id, *reason, id);
   }
 

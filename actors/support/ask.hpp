@@ -23,8 +23,8 @@ namespace boyd {
 inline error from_caf(const caf::error& e, const char* who) {
   if (e == caf::sec::request_timeout)
     return {errc::timed_out, "no answer in time", who, {}};
-  return {errc::actor_down, "the part does not run at this moment", who,
-          "try again; boyd actors ls says whether it is parked"};
+  return {errc::actor_down, "the part is not running", who,
+          "try again; check whether it is parked: boyd actors ls"};
 }
 
 /// The fault point on the way to a part; nothing on the way to a helper of the asker's own.

@@ -22,7 +22,7 @@ std::string text_of(const std::exception_ptr& e) {
 std::string text_of(const caf::error& reason) {
   // One without a code has no context to look into: who quits without being asked to.
   if (!reason)
-    return "it quit by itself";
+    return "it stopped by itself";
   if (reason.context().size() == 1 && reason.context().match_element<std::string>(0))
     return reason.context().get_as<std::string>(0);
   if (reason.category() == caf::atom("exit"))

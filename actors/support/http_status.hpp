@@ -23,10 +23,9 @@ inline http_events by_status(std::function<void(const std::string& why)> done) {
   };
   events.on_end = [status, done = std::move(done)](const result<void>& end) {
     if (*status != 0)
-      done(*status / hundred == success ? ""
-                                        : "it answered with status " + std::to_string(*status));
+      done(*status / hundred == success ? "" : "the answer has status " + std::to_string(*status));
     else
-      done(end ? "it answered nothing" : to_string(end.error()));
+      done(end ? "no answer" : to_string(end.error()));
   };
   return events;
 }

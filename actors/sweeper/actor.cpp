@@ -85,7 +85,7 @@ void look_at_records(self_pointer self) {
         self->state.kept->insert(std::move(hash));
       // Its contents are not known, and all must stay.
       if (!named.text.empty()) {
-        spdlog::warn("contents of records stay: {}", named.text);
+        spdlog::warn("cannot remove contents of records: {}", named.text);
         return finish(self, std::nullopt);
       }
       look_at_records(self);

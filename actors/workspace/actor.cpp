@@ -114,8 +114,8 @@ void forget_found(self_pointer self) {
 /// keeper as it ends, and begins anew; what hangs may still come to its end in the lost thread.
 void give_up(self_pointer self, tool_slot& slot, const std::string& workspace) {
   auto& s = self->state;
-  spdlog::error("workspace: the file system of {} does not answer; a worker of the file tools is "
-                "lost there ({} of at most {})",
+  spdlog::error("workspace: the file system of {} does not answer; a file tool worker hangs there "
+                "({} of at most {})",
                 workspace, s.lost.size() + 1, lost_tool_workers);
   s.lost.push_back({workspace, slot.living});
   self->unlink_from(slot.keeper);
@@ -145,13 +145,12 @@ result<void> may_begin(self_pointer self, const std::string& workspace) {
   const auto& lost = self->state.lost;
   if (std::ranges::any_of(lost, [&](const auto& l) { return l.workspace == workspace; }))
     return fail(errc::timed_out, "the file system of the workspace does not answer", workspace,
-                "look at its mount; calls go on when it answers again");
+                "check its mount; calls continue when it answers again");
   if (lost.size() >= lost_tool_workers)
     return fail(errc::overloaded,
                 std::to_string(lost.size()) +
-                    " workers of the file tools hang in file systems that "
-                    "do not answer",
-                lost.front().workspace, "look at the mounts that boyd status names");
+                    " file tool workers hang in file systems that do not answer",
+                lost.front().workspace, "check the mounts listed by boyd status");
   return {};
 }
 
@@ -202,7 +201,7 @@ result<part_health> health_of(self_pointer self) {
   health->ok = false;
   health->reason += (health->reason.empty() ? "" : "; ") + std::to_string(lost.size()) + " of " +
                     std::to_string(lost_tool_workers) +
-                    " workers of the file tools that may be lost hang in: " + where;
+                    " spare file tool workers hang in: " + where;
   return health;
 }
 

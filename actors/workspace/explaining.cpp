@@ -24,23 +24,23 @@ struct kept_execution {
 
 result<kept_execution> kept_of(const node_context& context, const std::string& dispatch_id) {
   if (!is_valid_name(dispatch_id))
-    return fail(errc::invalid_argument, "not an execution's id", dispatch_id);
+    return fail(errc::invalid_argument, "not an execution id", dispatch_id);
   const auto path = context.layout().record(dispatch_id);
   auto text = context.ports.files->read(path, most_record_bytes);
   const bool is_missing = text ? text->empty() : text.error().code == errc::not_found;
   if (is_missing)
-    return fail(errc::not_found, "nothing is on record of this execution", path,
-                "it has not begun, ran under a version that kept no record of it, or the power "
-                "failed as it ran; boyd dispatches show " +
+    return fail(errc::not_found, "no record of this execution", path,
+                "it has not started, an older version ran it, or the power failed during the run; "
+                "see: boyd dispatches show " +
                     dispatch_id);
   if (!text)
     return fail(std::move(text.error()));
   auto e = record::read_execution(*text);
   if (!e)
-    return fail(errc::corrupt, e.error().what, path,
-                "restore it from a backup of the home; what the database knows: boyd dispatches "
-                "show " +
-                    dispatch_id);
+    return fail(
+        errc::corrupt, e.error().what, path,
+        "restore it from a backup of the home; the database still has: boyd dispatches show " +
+            dispatch_id);
   return kept_execution{std::move(*text), std::move(*e)};
 }
 

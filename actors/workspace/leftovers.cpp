@@ -99,10 +99,10 @@ result<workspace_reply> workspace_session::carry_out(const remove_executions& wh
   workspace_reply reply;
   for (const auto& id : what.ids) {
     if (!is_valid_name(id))
-      return fail(errc::invalid_argument, "not an execution's id", id);
+      return fail(errc::invalid_argument, "not an execution id", id);
     // One that cannot go must not keep the others.
     if (auto gone = remove_folder(*context_->ports.files, context_->layout().execution(id)); !gone)
-      spdlog::warn("workspace: what an execution has left stays: {}", to_string(gone.error()));
+      spdlog::warn("workspace: cannot remove files of an execution: {}", to_string(gone.error()));
     else
       ++reply.removed;
   }

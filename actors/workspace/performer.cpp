@@ -113,7 +113,7 @@ class input_walk {
     return fail(errc::limit_exceeded,
                 "more than " + std::to_string(hashed_files) + " files or " +
                     std::to_string(hashed_bytes >> 20) + " MiB to compare",
-                path, "name fewer inputs, or a command that prints what matters");
+                path, "use fewer inputs, or a command that prints the relevant part");
   }
 
   file_system& files_;
@@ -198,7 +198,7 @@ result<void> workspace_session::write_new(const std::string& path, const std::st
       (void)files.unlink(path); // half a prompt must not be read
       if (!written)
         return fail(std::move(written.error()));
-      return fail(errc::no_space, "the file could not be written whole", path);
+      return fail(errc::no_space, "the file could not be written completely", path);
     }
     rest.remove_prefix(std::min(*written, rest.size()));
   }
@@ -225,8 +225,8 @@ void workspace_session::look_at_modes() {
     std::array<char, 16> text{};
     std::snprintf(text.data(), text.size(), "%04o", info->mode);
     notice += (notice.empty() ? "" : "; ") + path + " has mode " + text.data() +
-              ((info->mode & others) != 0 ? " and is open to other users: chmod "
-                                          : " and is closed to the node: chmod ") +
+              ((info->mode & others) != 0 ? " and is accessible to other users: chmod "
+                                          : " and is not accessible to the node: chmod ") +
               (own == own_directory ? "0700 " : "0600 ") + path;
   }
   if (!notice.empty() && notice != health_.notice)
@@ -257,7 +257,7 @@ void workspace_session::note(const result<void>& written, const std::string& pat
 
 result<workspace_reply> workspace_session::carry_out(const read_configuration& what) {
   if (!context_->parse_configuration)
-    return fail(errc::refused, "this node does not read its configuration again", what.path);
+    return fail(errc::refused, "this node cannot reload its configuration", what.path);
   auto text = carry_out(read_text_file{what.path, limits::config_bytes});
   if (!text)
     return text;
@@ -307,7 +307,7 @@ result<workspace_reply> workspace_session::carry_out(const remove_file& what) {
 
 result<workspace_reply> workspace_session::carry_out(const inspect_files& what) {
   if (what.paths.size() > hashed_files)
-    return fail(errc::limit_exceeded, "too many files to look at");
+    return fail(errc::limit_exceeded, "too many files");
   workspace_reply reply;
   for (const auto& path : what.paths) {
     if (auto ok = check_path(path); !ok)
@@ -373,10 +373,10 @@ result<workspace_reply> workspace_session::carry_out(const keep_result& what) {
 
 result<workspace_reply> workspace_session::carry_out(const run_tool& what) {
   if (what.over && *what.over)
-    return fail(errc::cancelled, "the run that asked for it is over", what.workspace);
+    return fail(errc::cancelled, "the run has ended", what.workspace);
   const auto& ports = context_->ports;
   if (!ports.workspaces)
-    return fail(errc::refused, "this node has no file tools", what.workspace);
+    return fail(errc::refused, "file tools are not available here", what.workspace);
   workspace_reply reply;
   reply.outcome = tools::perform(what.call, what.workspace, what.permission, what.place,
                                  *ports.workspaces, *ports.files);
@@ -414,7 +414,7 @@ tools::tree_options tree_options_of(const node_context& context, const look_at_w
 result<workspace_reply> workspace_session::carry_out(const look_at_workspace& what) {
   const auto& ports = context_->ports;
   if (!ports.workspaces)
-    return fail(errc::refused, "this node has no file tools", what.workspace);
+    return fail(errc::refused, "file tools are not available here", what.workspace);
   auto prints = tools::look_at_files(*ports.workspaces, what.workspace, what.paths);
   if (!prints)
     return fail(std::move(prints.error()));

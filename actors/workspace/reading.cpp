@@ -21,8 +21,8 @@ std::optional<std::string> forbidden(const config::action_policy& policy, const 
   if (!decision || decision->what == config::policy_decision::allow)
     return std::nullopt;
   return decision->what == config::policy_decision::ask
-             ? "the agent's policy lets a person decide about it: " + decision->reason
-             : "the agent's policy denies it: " + decision->reason;
+             ? "the agent's policy requires approval: " + decision->reason
+             : "denied by the agent's policy: " + decision->reason;
 }
 
 } // namespace
@@ -43,7 +43,7 @@ std::optional<git_project> workspace_session::project_of(const std::string& abso
 result<workspace_reply> workspace_session::carry_out(const read_items& what) {
   const auto& ports = context_->ports;
   if (!ports.workspaces)
-    return fail(errc::refused, "this node has no file tools", what.workspace);
+    return fail(errc::refused, "file tools are not available here", what.workspace);
   context::reading_order order;
   order.root = what.workspace;
   order.scope = what.scope;

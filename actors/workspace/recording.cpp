@@ -47,7 +47,7 @@ result<record::execution> workspace_session::record_of(const std::string& dispat
   if (known)
     return known;
   const auto aside = path + ".damaged";
-  spdlog::warn("workspace: {}: {}; it is kept as {}", path, known.error().what, aside);
+  spdlog::warn("workspace: {}: {}; moved to {}", path, known.error().what, aside);
   if (auto ok = write_durable(aside, *text); !ok)
     return fail(std::move(ok.error()));
   return record::execution{};
@@ -147,8 +147,7 @@ result<void> workspace_session::add_evidence_to(const record::execution_facts& f
     return fail(std::move(text.error()));
   auto e = text ? record::read_execution(*text) : fail(text.error());
   if (!e) { // it stays as it is, and others are completed
-    spdlog::warn("workspace: {}: {}; what the log of facts has of it is not added", path,
-                 e.error().what);
+    spdlog::warn("workspace: {}: {}; cannot add facts to this record", path, e.error().what);
     return {};
   }
   record::add_facts(*e, facts);

@@ -70,7 +70,7 @@ tree wrap(tree adapter) {
 class no_zones final : public time_zones {
  public:
   result<std::shared_ptr<const time_zone>> find(const std::string& name) const override {
-    return fail(errc::not_found, "no time zones here", name);
+    return fail(errc::not_found, "no time zone database is available here", name);
   }
 };
 
@@ -125,11 +125,12 @@ class adapter_checks {
     const bool resumes = !sessions.empty() && sessions != "none";
     if (resumes != named.contains("{session}"))
       p_.report(t.at, path + ".sessions",
-                resumes ? "argv has no {session} to go on with" : "argv has {session}",
+                resumes ? "argv has no {session}, so no session can be resumed"
+                        : "argv has {session}, so sessions must be declared",
                 resumes ? "none" : "directory or anywhere");
     if (get(t, "permissions").items.empty() && named.contains("{permission}"))
-      p_.report(t.at, path + ".permissions", "argv has {permission}, and no value for it is known",
-                "the values that the program knows");
+      p_.report(t.at, path + ".permissions", "argv has {permission}, but no values are listed",
+                "the values that the program accepts");
     const auto& events = get(t, "events");
     bool has_final = text(t, "parser") == "text";
     for (std::size_t i = 0; i < events.items.size(); ++i) {
@@ -137,7 +138,7 @@ class adapter_checks {
       has_final = has_final || text(events.items[i], "final") == "true";
     }
     if (!has_final)
-      p_.report(t.at, path + ".events", "no event is final: no run could ever end well",
+      p_.report(t.at, path + ".events", "no event is final, so no run could succeed",
                 "an entry with final: true");
   }
 
@@ -148,27 +149,28 @@ class adapter_checks {
       for (const auto& part : t.items)
         token(path, part, named);
       if (first)
-        p_.report(t.at, path, "the program stands alone", "a text");
+        p_.report(t.at, path, "the program must be a single argument", "a string");
       return;
     }
     token(path, t, named);
     if (first && t.text.find('{') != std::string::npos)
-      p_.report(t.at, path, "the program has no placeholders", "a text without {…}");
+      p_.report(t.at, path, "the program must not contain placeholders", "a string without {…}");
   }
 
   void token(const std::string& path, const tree& t, std::set<std::string>& named) {
     if (t.kind != tree::kind_t::scalar || t.text.empty()) {
-      p_.report(t.at, path, shown(t) + " is no argument", "a text that is not empty");
+      p_.report(t.at, path, shown(t) + " is not an argument", "a non-empty string");
       return;
     }
     if (t.text.find("{prompt}") != std::string::npos)
-      p_.report(t.at, path, "a prompt is no argument: every user of the machine sees those",
+      p_.report(t.at, path,
+                "a prompt must not be an argument: every user of the machine can read arguments",
                 "stdin: prompt, or {prompt_file}");
     for (const auto placeholder : own_placeholders)
       if (t.text.find(placeholder) != std::string::npos)
         named.emplace(placeholder);
     if (t.text != "{args}" && t.text.find("{args}") != std::string::npos)
-      p_.report(t.at, path, "{args} stands for whole arguments", "an argument {args} alone");
+      p_.report(t.at, path, "{args} must be an argument of its own", "{args} alone");
   }
 
   void input_json(const std::string& path, const tree& t) {
@@ -178,7 +180,7 @@ class adapter_checks {
     const auto value = nlohmann::json::parse(given.text, nullptr, false);
     if (value.is_discarded() || given.text.find("\"{prompt}\"") == std::string::npos)
       p_.report(given.text.empty() ? t.at : given.at, path + ".stdin_json",
-                "stdin: stream-json needs a JSON text with the string \"{prompt}\"",
+                "stdin: stream-json needs JSON with the string \"{prompt}\"",
                 R"({"type":"user","message":{"role":"user","content":"{prompt}"}})");
   }
 
@@ -194,7 +196,7 @@ class adapter_checks {
             return item.kind == tree::kind_t::scalar;
           });
       if (!contains && !scalars)
-        p_.report(value.at, key, "this can be in no event",
+        p_.report(value.at, key, "no event can match this",
                   "a value, a list of values, or {contains: TEXT}");
     }
   }
@@ -212,16 +214,17 @@ class adapter_checks {
     const auto sessions = text(*adapter, "sessions");
     const auto* worktree = t.find("worktree");
     if (text(t, "resume") == "agent" && (sessions.empty() || sessions == "none"))
-      p_.report(get(t, "resume").at, path + ".resume", named.text + " cannot go on with a session",
+      p_.report(get(t, "resume").at, path + ".resume", named.text + " cannot resume sessions",
                 "none");
     else if (text(t, "resume") == "agent" && sessions == "directory" && worktree != nullptr)
-      p_.report(get(t, "resume").at, path + ".resume",
-                named.text + " finds its sessions in the same directory only, and each worktree is "
-                             "another one",
-                "none, or no worktree");
+      p_.report(
+          get(t, "resume").at, path + ".resume",
+          named.text +
+              " finds its sessions only in the same directory, but every worktree is a new one",
+          "none, or no worktree");
     if (const auto* cwd = t.find("cwd");
         cwd != nullptr && worktree != nullptr && !cwd->text.empty())
-      p_.report(cwd->at, path + ".cwd", "worktree is given too", "one of cwd and worktree");
+      p_.report(cwd->at, path + ".cwd", "worktree is also set", "one of cwd and worktree");
   }
 
   void cycle(const std::string& path, const tree& t) {
@@ -230,8 +233,8 @@ class adapter_checks {
     resolved(path, named);
     for (const auto* key : {"auto_commit", "approve"})
       if (text(t, key) == "true" && text(t, "apply") != "true")
-        p_.report(get(t, key).at, child_path(path, key), "a dry run changes nothing",
-                  "apply: true beside it");
+        p_.report(get(t, key).at, child_path(path, key), "has no effect in a dry run",
+                  "apply: true as well");
   }
 
   /// A limit that is asked for must hold: what the program never tells would not reach it.
@@ -245,9 +248,9 @@ class adapter_checks {
           continue;
         if (!tells_figure(adapter, figure))
           p_.report(limit.at, path + "." + of + "." + figure,
-                    "this would not hold: " + name + " never tells its " + figure,
+                    "the limit has no effect: " + name + " does not report its " + figure,
                     std::string("no limit of ") + figure +
-                        "; what it tells and budget.run.wall can be limited");
+                        "; only reported values and budget.run.wall can be limited");
       }
   }
 
@@ -258,10 +261,11 @@ class adapter_checks {
     const auto known = texts(adapter, "permissions");
     if (std::ranges::find(known, given.text) != known.end())
       return;
-    std::string expected = known.empty() ? "none: its adapter has no such argument" : "one of";
+    std::string expected = known.empty() ? "none: the adapter has no such argument" : "one of";
     for (const auto& name : known)
       expected += (expected.back() == 'f' ? " " : ", ") + name;
-    p_.report(given.at, path + ".permission", shown(given) + " is not known to it", expected,
+    p_.report(given.at, path + ".permission", shown(given) + " is not a permission of this adapter",
+              expected,
               given.secret ? "" : std::string(nearest(given.text, {known.begin(), known.end()})));
   }
 
@@ -279,13 +283,13 @@ class adapter_checks {
       return nullptr;
     }
     const auto file = resolve(p_.path, named.text);
-    const auto content = p_.files
-                             ? p_.files(file)
-                             : result<std::string>(fail(errc::refused, "no file is read here"));
+    const auto content =
+        p_.files ? p_.files(file)
+                 : result<std::string>(fail(errc::refused, "files cannot be read here"));
     if (content)
       return parsed_adapter(named.text, file, *content);
-    p_.report(named.at, path + ".adapter", "it cannot be read: " + content.error().what,
-              "a file with an adapter");
+    p_.report(named.at, path + ".adapter", "cannot read the adapter: " + content.error().what,
+              "an adapter file");
     return nullptr;
   }
 
@@ -298,7 +302,7 @@ class adapter_checks {
     std::string expected;
     for (const auto& name : names)
       expected += name + ", ";
-    p_.report(named.at, path + ".adapter", shown(named) + " is no adapter",
+    p_.report(named.at, path + ".adapter", shown(named) + " is not an adapter",
               expected + "or the path of a .yaml file",
               named.secret ? "" : std::string(nearest(named.text, {names.begin(), names.end()})));
   }
@@ -372,10 +376,10 @@ const tree* adapter_of_executor(const pass& p, const tree& root, const tree& t) 
 
 std::string_view pointer_problem(std::string_view text) noexcept {
   if (!text.empty() && text.front() != '/')
-    return "it does not begin with /";
+    return "a JSON pointer begins with /";
   for (auto at = text.find('~'); at != std::string_view::npos; at = text.find('~', at + 1))
     if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1'))
-      return "~ is written ~0, and / inside a name ~1";
+      return "write ~ as ~0, and / inside a name as ~1";
   return {};
 }
 

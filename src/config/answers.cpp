@@ -10,7 +10,7 @@ namespace {
 class no_zones final : public time_zones {
  public:
   result<std::shared_ptr<const time_zone>> find(const std::string& name) const override {
-    return fail(errc::not_found, "no time zones here", name);
+    return fail(errc::not_found, "no time zone database is available here", name);
   }
 };
 

@@ -129,7 +129,7 @@ std::vector<std::string> changes(const configuration& before, const configuratio
   if (!(before.notices == now.notices))
     lines.emplace_back("approvals changed");
   compare_whole(lines, "provider ", before.providers, now.providers, &provider::provider_id);
-  compare_whole(lines, "server of tools ", before.mcp_servers, now.mcp_servers, &mcp_server::name);
+  compare_whole(lines, "tool server ", before.mcp_servers, now.mcp_servers, &mcp_server::name);
   compare_lists(lines, "kernel ", before.kernels, now.kernels, &kernel::kernel_id,
                 [&](const kernel& a, const kernel& b) {
                   compare_keys(lines, "kernel " + b.kernel_id, differing_keys(a, b));

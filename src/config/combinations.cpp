@@ -68,15 +68,14 @@ class combination_checks {
         const auto& other = named->items[j];
         if (!waits_for.contains(other.text)) {
           p_.report(other.at, child_path(where + ".agents", j),
-                    "no agent of this kernel has the id " + shown(other),
-                    "an agent_id of the same kernel");
+                    "this kernel has no agent " + shown(other), "an agent_id of the same kernel");
           continue;
         }
         // Each is added when all before it are known to be in order.
         if (reaches(waits_for, other.text, id->text)) {
           p_.report(other.at, child_path(where + ".agents", j),
-                    id->text + " would wait for itself, by way of " + shown(other),
-                    "an order without a circle");
+                    id->text + " would wait for itself, through " + shown(other),
+                    "an order without a cycle");
           continue;
         }
         waits_for[id->text].push_back(other.text);
@@ -142,17 +141,17 @@ class combination_checks {
       return;
     }
     if (*what != faults::action::delay && delay != nullptr) {
-      p_.report(delay->at, child_path(path, "delay"),
-                "with action: " + action->text + " this has no effect", "action: delay");
+      p_.report(delay->at, child_path(path, "delay"), "has no effect with action: " + action->text,
+                "action: delay");
     }
     if (*what == faults::action::delay && delay == nullptr) {
       p_.report(action->at, child_path(path, "delay"),
-                "missing: a delay of no time changes nothing", "a duration such as 30s");
+                "missing: without a duration the fault does nothing", "a duration such as 30s");
     }
     const auto* row = point == nullptr ? nullptr : faults::find(point->text);
     if (row != nullptr && !faults::contains(row->can, *what)) {
-      p_.report(action->at, child_path(path, "action"), point->text + " cannot " + action->text,
-                faults::to_text(row->can) + " there");
+      p_.report(action->at, child_path(path, "action"),
+                point->text + " does not support " + action->text, faults::to_text(row->can));
     }
   }
 
@@ -171,9 +170,9 @@ class combination_checks {
       if (!fresh) {
         const bool secret = found != nullptr && found->secret;
         p_.report(at, child_path(child_path(path, i), key),
-                  (secret ? std::string("this name") : "\"" + name + "\"") + " is taken, on line " +
-                      std::to_string(first->second),
-                  "each " + std::string(key) + " once");
+                  (secret ? std::string("this name") : "\"" + name + "\"") +
+                      " is already used on line " + std::to_string(first->second),
+                  "a unique " + std::string(key));
       }
     }
   }
@@ -182,8 +181,8 @@ class combination_checks {
     if (t.find("schedule") == nullptr) {
       for (const auto* key : {"tz", "jitter", "overlap", "misfire", "grace"}) {
         if (const auto* found = t.find(key)) {
-          p_.report(found->at, child_path(path, key), "without a schedule this has no effect",
-                    "schedule beside it, or no " + std::string(key));
+          p_.report(found->at, child_path(path, key), "has no effect without a schedule",
+                    "a schedule as well, or no " + std::string(key));
         }
       }
     }
@@ -210,7 +209,7 @@ class combination_checks {
       if (item.text == "tool_action" && type != "chat") {
         p_.report(item.at, child_path(path + ".require", i),
                   (type == "agent_cli" || type == "improve" ? "an " : "a ") + type +
-                      " executor has no tool actions, this would never hold",
+                      " executor has no tools, so this requirement could never be met",
                   "exit_zero, artifact, command, schema or no_question");
       }
     }
@@ -221,10 +220,10 @@ class combination_checks {
     const auto* second = t.find(b);
     const auto expected = "exactly one of " + std::string(a) + " and " + std::string(b);
     if (first == nullptr && second == nullptr) {
-      p_.report(t.at, path, "neither " + std::string(a) + " nor " + std::string(b) + " is given",
+      p_.report(t.at, path, "neither " + std::string(a) + " nor " + std::string(b) + " is set",
                 expected);
     } else if (first != nullptr && second != nullptr) {
-      p_.report(second->at, child_path(path, b), std::string(a) + " is given too", expected);
+      p_.report(second->at, child_path(path, b), std::string(a) + " is also set", expected);
     }
   }
 

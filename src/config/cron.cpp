@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t expression_bytes = 1024;
 constexpr std::size_t field_count = 5;
 constexpr std::string_view advice =
-    "write five fields (minute hour day month weekday), @hourly and the like, \"@every 30s\", or "
+    "use five fields (minute hour day month weekday), @hourly and the like, \"@every 30s\", or "
     "{at: 2026-12-01T09:00}";
 constexpr std::string_view at_word = "at";
 
@@ -120,7 +120,7 @@ result<span> parse_span(const field_rule& rule, std::string_view text, bool step
     to = rule.high;
   }
   if (*from > *to) {
-    return refuse(rule, "the range " + quoted(text) + " runs backwards");
+    return refuse(rule, "the range " + quoted(text) + " is reversed");
   }
   return span{*from, *to};
 }
@@ -182,7 +182,7 @@ result<cron_fields> parse_every(std::string_view text) {
   const auto period = parse_duration(trim(text));
   if (!period) {
     return fail(errc::invalid_argument, "@every: " + period.error().what, {},
-                "write a duration with its unit, such as \"@every 30s\"");
+                "use a duration with a unit, such as \"@every 30s\"");
   }
   if (*period < cron_every_min || *period > cron_every_max) {
     return fail(errc::invalid_argument, "@every: " + format_duration(*period) + " is not within " +
@@ -231,8 +231,8 @@ result<cron_fields> parse_once(std::string_view text) {
   } else if (const auto civil = civil_time(text)) {
     out.once = *civil;
   } else {
-    return fail(errc::invalid_argument, "at: " + quoted(text) + " is not a day and a time", {},
-                "write it as 2026-12-01T09:00, in the schedule's time zone, or with its own: "
+    return fail(errc::invalid_argument, "at: " + quoted(text) + " is not a date and time", {},
+                "use a form such as 2026-12-01T09:00 (time zone of the schedule), or with a zone: "
                 "2026-12-01T09:00:00Z");
   }
   return out;
@@ -326,7 +326,7 @@ result<cron_fields> parse_cron(std::string_view text) {
   out.hour_star = hour->all() || is_star(field_rules()[1], parts[1]);
   if (!can_fire(out)) {
     return refuse(field_rules()[2],
-                  "no chosen month has such a day, the schedule would never fire");
+                  "none of the months has this day, so the schedule would never fire");
   }
   return out;
 }

@@ -146,8 +146,7 @@ class expander {
       rest.remove_prefix(at);
       const auto ref = read_reference(rest);
       if (!ref) {
-        wrong.add("a ${ that is no ${VARIABLE} or ${VARIABLE:-default}",
-                  "write $${ for a literal ${");
+        wrong.add("a ${ that is not ${VARIABLE} or ${VARIABLE:-default}", "$${ for a literal ${");
         rest.remove_prefix(reference_start);
         continue;
       }
@@ -166,7 +165,7 @@ class expander {
     out.append(rest);
     bytes_ += out.size();
     if (bytes_ > limits::config_bytes) {
-      p_.report(t.at, key, "the values grow too large here when ${…} is expanded",
+      p_.report(t.at, key, "the values become too large when ${…} is expanded",
                 "at most " + std::to_string(limits::config_bytes) + " bytes in all");
       return std::nullopt;
     }

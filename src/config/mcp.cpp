@@ -43,9 +43,9 @@ class server_checks {
   void server(const tree::key_t& name, const tree& t) {
     const auto path = child_path("mcpServers", name.text);
     if (!is_mcp_name(name.text))
-      p_.report(name.at, path, "this is no name of a server",
+      p_.report(name.at, path, "not a valid server name",
                 "at most " + std::to_string(mcp_name_bytes) +
-                    " letters, digits, - and single _ inside");
+                    " letters, digits, - and single _ (not at the ends)");
     if (t.kind != tree::kind_t::map)
       return;
     pins(path, t);
@@ -53,9 +53,9 @@ class server_checks {
     const auto* url = t.find("url");
     if ((command == nullptr) == (url == nullptr)) {
       p_.report(t.at, path,
-                command == nullptr ? "neither a command nor a url is given"
-                                   : "a command and a url are given",
-                "one of command and url");
+                command == nullptr ? "neither command nor url is set"
+                                   : "command and url are both set",
+                "exactly one of command and url");
       return;
     }
     transport(path, t, command != nullptr);
@@ -71,7 +71,7 @@ class server_checks {
     for (std::size_t i = 0; i < all->items.size(); ++i)
       if (is_scalar(&all->items[i]) && !all->items[i].unusable && !is_pin(all->items[i].text))
         p_.report(all->items[i].at, child_path(path + ".pins", all->keys[i].text),
-                  "this is no pin of a tool",
+                  "not a tool's pin",
                   "sha256: and 64 hexadecimal digits, as `boyd tools show` prints them");
   }
 
@@ -79,20 +79,19 @@ class server_checks {
     const auto type = text(t, "type");
     if (type == "sse")
       p_.report(t.find("type")->at, child_path(path, "type"),
-                "the transport with two addresses (HTTP with SSE, revision 2024-11-05) is not "
-                "spoken",
-                "http, and the server's address for streamable HTTP");
+                "HTTP with SSE (revision 2024-11-05) is not supported",
+                "http, and the server's URL for streamable HTTP");
     else if (!type.empty() && (type == "stdio") != is_command)
       p_.report(t.find("type")->at, child_path(path, "type"),
-                std::string(is_command ? "a command" : "a url") + " does not go with " + type,
+                std::string(is_command ? "a command" : "a url") +
+                    " cannot be used with type: " + type,
                 is_command ? "stdio" : "http");
     constexpr std::array<const char*, 4> of_commands{"args", "env", "env_pass", "cwd"};
     constexpr std::array<const char*, 2> of_urls{"headers", "allow_plain_http"};
     const auto useless = [&](const char* key) {
       if (const auto* found = t.find(key))
         p_.report(found->at, child_path(path, key),
-                  std::string("with ") + (is_command ? "a command" : "a url") +
-                      " this has no effect",
+                  std::string("has no effect with ") + (is_command ? "a command" : "a url"),
                   std::string("no ") + key);
     };
     if (is_command)
@@ -113,8 +112,8 @@ class server_checks {
     }
     if (!address->secure && !is_loopback_host(address->host) &&
         text(t, "allow_plain_http") != "true")
-      p_.report(url.at, where, "over plain http everybody on the way reads calls and results",
-                "https://…, or allow_plain_http: true beside it");
+      p_.report(url.at, where, "plain http lets others on the network read calls and results",
+                "https://…, or allow_plain_http: true as well");
     const auto* headers = t.find("headers");
     for (std::size_t i = 0; headers != nullptr && i < headers->keys.size(); ++i)
       if (std::ranges::find(own_headers, lower_case(headers->keys[i].text)) != own_headers.end())

@@ -128,9 +128,9 @@ class value_checks {
     } else if (kind == "name" && !is_valid_name(text)) {
       wrong(at, shown(at.value) + " is not a valid name");
     } else if (kind == "env_name" && !is_env_name(text)) {
-      wrong(at, shown(at.value) + " is no variable name");
+      wrong(at, shown(at.value) + " is not a variable name");
     } else if (kind == "host_and_port" && !is_host_and_port(text)) {
-      wrong(at, shown(at.value) + " is no host with a port");
+      wrong(at, shown(at.value) + " is not HOST:PORT");
     } else if (kind == "store") {
       store(at);
     } else if (kind == "url" && !text.empty()) {
@@ -141,9 +141,9 @@ class value_checks {
       p_.report(at.value.at, at.key, "~ is not expanded", "${HOME}" + text.substr(1));
     } else if (kind == "person" &&
                (text.empty() || text.find_first_of("<>\n") != std::string::npos)) {
-      wrong(at, shown(at.value) + " cannot sign a commit");
+      wrong(at, shown(at.value) + " is not the name of an author");
     } else if (text.empty() && at.at.front()->value("minLength", 0) > 0) {
-      wrong(at, "it is empty");
+      wrong(at, "empty");
     }
   }
 
@@ -154,18 +154,18 @@ class value_checks {
       if (const auto address = parse_web_address(text); !address) {
         hidden_or(at, "not a web address", address.error());
       } else if (text.find('?') != std::string::npos) {
-        wrong(at, "paths are put behind it, so it has no query");
+        wrong(at, "the base URL must not have a query, because paths are appended");
       }
     } else if (kind == "tool" || kind == "tool_pattern") {
       if (const auto known = check_tool(text, kind == "tool_pattern"); !known) {
         wrong(at, shown(at.value) + ": " + known.error().what, known.error().next);
       }
     } else if (kind == "word" && std::ranges::any_of(text, is_space_or_control)) {
-      wrong(at, shown(at.value) + " has spaces");
+      wrong(at, shown(at.value) + " contains spaces");
     } else if (kind == "pointer" && !pointer_problem(text).empty()) {
       wrong(at, shown(at.value) + ": " + std::string(pointer_problem(text)));
     } else if (kind == "header_value" && std::ranges::any_of(text, is_control)) {
-      wrong(at, "it has a line break or another control character");
+      wrong(at, "contains a line break or another control character");
     } else {
       return kind == "word" || kind == "header_value" || kind == "pointer";
     }
@@ -180,7 +180,7 @@ class value_checks {
     const auto value = parse_dollars(at.value.text);
     const auto high = at.at.front()->at("maximum").get<std::int64_t>();
     if (!value) {
-      wrong(at, shown(at.value) + " is no amount of dollars");
+      wrong(at, shown(at.value) + " is not an amount of dollars");
     } else if (*value > high * dollar) {
       p_.report(at.value.at, at.key, shown(at.value) + " is too much",
                 "at most " + std::to_string(high) + " dollars");
@@ -235,9 +235,9 @@ class value_checks {
       return;
     }
     if (!text.starts_with("postgres://") && !text.starts_with("postgresql://")) {
-      wrong(at, shown(at.value) + " is no store", std::string(nearest(text, {"sqlite"})));
+      wrong(at, shown(at.value) + " is not a store", std::string(nearest(text, {"sqlite"})));
     } else if (!uri_password(text).empty() || text.find("password=") != std::string::npos) {
-      p_.report(at.value.at, at.key, "a password in the address",
+      p_.report(at.value.at, at.key, "the address contains a password",
                 "store_password_file, or the environment variable PGPASSWORD");
     }
   }
@@ -246,16 +246,16 @@ class value_checks {
     const auto kind = word(at.at, "x-keys");
     for (const auto& key : at.value.keys) {
       if (kind == "env_name" && !is_env_name(key.text)) {
-        p_.report(key.at, child_path(at.key, key.text), "this is no variable name",
+        p_.report(key.at, child_path(at.key, key.text), "not a variable name",
                   "letters, digits and _, not starting with a digit");
       } else if (kind == "header_name" && !is_header_name(key.text)) {
-        p_.report(key.at, child_path(at.key, key.text), "this is no name of a header",
+        p_.report(key.at, child_path(at.key, key.text), "not a header name",
                   "letters, digits and -");
       } else if (kind == "pointer" && !pointer_problem(key.text).empty()) {
         p_.report(key.at, child_path(at.key, key.text), std::string(pointer_problem(key.text)),
                   "a JSON pointer (RFC 6901) such as /type");
       } else if (kind == "exit_code" && !is_exit_code(key.text)) {
-        p_.report(key.at, child_path(at.key, key.text), "this is no exit code", "1 to 255");
+        p_.report(key.at, child_path(at.key, key.text), "not an exit code", "1 to 255");
       }
     }
   }

@@ -106,7 +106,7 @@ class model_checks {
     if (url == nullptr) {
       if (t.find("preset") == nullptr && t.find("base_url") == nullptr) {
         p_.report(t.at, child_path(path, "base_url"), "missing",
-                  "an address such as http://127.0.0.1:8000/v1, or a preset");
+                  "a URL such as http://127.0.0.1:8000/v1, or a preset");
       }
       return;
     }
@@ -116,8 +116,8 @@ class model_checks {
     }
     if (!address->secure && !is_loopback(t) && text_of(&t, "allow_plain_http") != "true") {
       p_.report(url->at, child_path(path, "base_url"),
-                "over plain http everybody on the way reads prompts, answers and the key",
-                "https://…, or allow_plain_http: true beside it");
+                "plain http lets others on the network read prompts, answers and the key",
+                "https://…, or allow_plain_http: true as well");
     }
     key(path, t, address->origin());
     headers(path, t);
@@ -129,7 +129,7 @@ class model_checks {
     const bool has_key = here != nullptr && (!here->text.empty() || here->unusable);
     const bool has_file = file != nullptr && !file->text.empty();
     if (has_key && has_file) {
-      p_.report(file->at, child_path(path, "api_key_file"), "api_key is given too",
+      p_.report(file->at, child_path(path, "api_key_file"), "api_key is also set",
                 "one of api_key and api_key_file");
     }
     if (has_file) {
@@ -146,7 +146,7 @@ class model_checks {
       return;
     }
     p_.report(here == nullptr ? t.at : here->at, child_path(path, "api_key"),
-              "there is no key for " + origin,
+              "no API key for " + origin,
               variable.empty() ? "api_key: ${VARIABLE}, or api_key_file: FILE"
                                : "the variable " + variable +
                                      " set, or api_key: ${OTHER_VARIABLE}, or api_key_file: FILE");
@@ -178,11 +178,11 @@ class model_checks {
       const auto where = child_path(path + ".headers", key.text);
       const bool keyed = !text_of(&t, "api_key").empty() || !text_of(&t, "api_key_file").empty();
       if (!seen.insert(name).second) {
-        p_.report(key.at, where, "this header is given already", "each header once");
+        p_.report(key.at, where, "this header is set twice", "each header once");
       } else if (std::ranges::find(own_headers, name) != own_headers.end()) {
         p_.report(key.at, where, "Boyd sets this header itself", "another header, or none");
       } else if (name == "authorization" && keyed) {
-        p_.report(key.at, where, "the key is sent in this header",
+        p_.report(key.at, where, "the API key is already sent in this header",
                   "one of api_key, api_key_file and this header");
       }
     }
@@ -216,8 +216,8 @@ class model_checks {
     if (text_of(t, "type") != "llm") {
       for (const auto& key : t->keys) {
         if (key.text != "type") {
-          p_.report(key.at, child_path(path, key.text), "no model is asked, this has no effect",
-                    "type: llm beside it, or no " + key.text);
+          p_.report(key.at, child_path(path, key.text), "has no effect, because no model is asked",
+                    "type: llm as well, or no " + key.text);
         }
       }
       return;
@@ -253,8 +253,8 @@ class model_checks {
         if (const auto* found = t.find(key)) {
           p_.report(found->at, child_path(path, key),
                     type == "agent_cli"
-                        ? "what an agent's own program does is its own affair, this has no effect"
-                        : "a " + type + " executor calls no model, this has no effect",
+                        ? "has no effect: Boyd does not control the tools of an agent CLI"
+                        : "a " + type + " executor calls no model, so this has no effect",
                     "executor: {type: chat, …}, or no " + std::string(key));
         }
       }
@@ -290,12 +290,12 @@ class model_checks {
           known.emplace_back(id->text);
         }
       }
-      p_.report(named->at, child_path(u.path, "provider"), shown(*named) + " is no provider",
+      p_.report(named->at, child_path(u.path, "provider"), shown(*named) + " is not a provider",
                 known.empty() ? "an entry in providers with this provider_id" : enumerated(known),
                 named->secret ? "" : std::string(nearest(named->text, known)));
     } else if (text_of(&u.at, "model").empty() && text_of(provider, "model").empty()) {
-      p_.report(u.at.at, child_path(u.path, "model"), "neither here nor at the provider is a model",
-                "the name of a model");
+      p_.report(u.at.at, child_path(u.path, "model"),
+                "no model is set, neither here nor for the provider", "a model name");
     }
   }
 
@@ -316,8 +316,8 @@ class model_checks {
         text_of(map(provider, "capabilities"), "tools") == "false") {
       const bool is_fallback = used_at != path + ".executor";
       p_.report(given->at, child_path(path, "tools"),
-                "the models of provider " + provider_id + " take no tools" +
-                    (is_fallback ? ", and it is a fallback of this agent" : ""),
+                "the models of provider " + provider_id + " do not support tools" +
+                    (is_fallback ? ", but it is a fallback of this agent" : ""),
                 is_fallback ? "another fallback, or no tools" : "another provider, or no tools");
     }
   }
@@ -328,22 +328,23 @@ class model_checks {
       return;
     }
     if (executor.find("schema") != nullptr) {
-      p_.report(file->at, child_path(path, "schema_file"), "schema is given too",
+      p_.report(file->at, child_path(path, "schema_file"), "schema is also set",
                 "one of schema and schema_file");
       return;
     }
     const auto full = resolve(p_.path, file->text);
-    const auto text = p_.files ? p_.files(full)
-                               : result<std::string>(fail(errc::refused, "no file is read here"));
+    const auto text = p_.files
+                          ? p_.files(full)
+                          : result<std::string>(fail(errc::refused, "files cannot be read here"));
     if (!text) {
       p_.report(file->at, child_path(path, "schema_file"),
-                "it cannot be read: " + text.error().what, "a file with a JSON Schema");
+                "cannot read the file: " + text.error().what, "a file with a JSON Schema");
       return;
     }
     const auto json = object_from(*text);
     if (!json) {
       p_.report(file->at, child_path(path, "schema_file"), json.error().what,
-                "a file with a JSON Schema, which is a JSON object");
+                "a file with a JSON Schema (a JSON object)");
       return;
     }
     p_.texts[full] = *json;
@@ -361,10 +362,10 @@ class model_checks {
         false);
     if (deep) {
       return fail(errc::limit_exceeded,
-                  "it is deeper than " + std::to_string(limits::json_depth) + " levels");
+                  "nested deeper than " + std::to_string(limits::json_depth) + " levels");
     }
     if (!json.is_object()) {
-      return fail(errc::parse_error, "it holds no JSON object");
+      return fail(errc::parse_error, "not a JSON object");
     }
     return json.dump();
   }
@@ -384,10 +385,10 @@ class model_checks {
       model = model.empty() ? text_of(provider, "model") : model;
       if (!has_price(*provider, model)) {
         p_.report(cost->at, path,
-                  "this would not hold: provider " + id + " has no price for " +
+                  "the limit has no effect: provider " + id + " has no price for " +
                       (model.empty() ? "its models" : model),
                   "prices with " + (model.empty() ? "\"*\"" : model + " or \"*\"") +
-                      " at the provider (0 for what is free), or no limit of cost");
+                      " in the provider (0 if free), or no cost limit");
         return;
       }
     }
@@ -421,13 +422,13 @@ result<void> check_tool(std::string_view text, bool pattern) {
   if (text == forbidden_tool || text.ends_with("__" + std::string(forbidden_tool))) {
     return fail(errc::invalid_argument,
                 "no tool may be called " + std::string(forbidden_tool) +
-                    ": GOAL.md changes by write_file",
+                    ": agents change GOAL.md with write_file",
                 {}, "write_file");
   }
   if (is_foreign_tool(text)) {
     return {};
   }
-  return fail(errc::invalid_argument, "there is no such tool", {},
+  return fail(errc::invalid_argument, "no such tool", {},
               std::string(nearest(text, {built_in_tools.begin(), built_in_tools.end()})));
 }
 

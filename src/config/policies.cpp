@@ -29,7 +29,7 @@ struct matter {
 constexpr std::array<matter, 3> matters{
     {{"path", "read_file, write_file, list_dir and search_text"},
      {"command", "run_command"},
-     {"host", "tools of servers"}}};
+     {"host", "tools of tool servers"}}};
 
 /// Which of `matters` the tools that `tool` names have; null: any tool.
 std::string_view matter_of(const tree* tool) {
@@ -44,7 +44,7 @@ std::string_view matter_of(const tree* tool) {
 /// and have plain parts by the time a rule sees them.
 std::string_view never_a_path(std::string_view pattern) {
   if (pattern.starts_with('/'))
-    return "paths are relative to the workspace, this fits none";
+    return "never matches: paths are relative to the workspace";
   if (pattern.starts_with("./"))
     pattern.remove_prefix(2);
   if (pattern.size() > 1 && pattern.ends_with('/'))
@@ -55,7 +55,7 @@ std::string_view never_a_path(std::string_view pattern) {
     const auto end = std::min(pattern.find('/', at), pattern.size());
     const auto name = pattern.substr(at, end - at);
     if (name.empty() || name == "." || name == "..")
-      return "paths have no \"..\", \".\" or empty parts by then, this fits none";
+      return "never matches: paths have no \"..\", \".\" or empty parts";
     at = end + 1;
   }
   return {};
@@ -97,10 +97,10 @@ class policy_checks {
         continue;
       if (!held.empty() && held != key) {
         p_.report(found->at, child_path(path, key),
-                  "this rule never fits: only " + std::string(whose) + " have a " +
+                  "this rule never matches: only " + std::string(whose) + " have a " +
                       std::string(key) +
                       (tool == nullptr ? ", and none a " + std::string(held) : ""),
-                  "a rule of its own for each kind of action");
+                  "a separate rule for each kind of action");
         return;
       }
       held = key;
@@ -120,8 +120,8 @@ class policy_checks {
     if (name.find('*') != std::string_view::npos ||
         (servers_ != nullptr && servers_->find(name) != nullptr))
       return;
-    p_.report(tool.at, path, "no server under mcpServers is called " + std::string(name),
-              "one of mcpServers, or mcp_json: true for those of the workspace");
+    p_.report(tool.at, path, "mcpServers has no server " + std::string(name),
+              "a server in mcpServers, or mcp_json: true to use those of the workspace");
   }
 
   pass& p_;

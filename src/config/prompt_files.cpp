@@ -29,10 +29,10 @@ bool leads_out(std::string_view path) {
 /// What the file says; an error is reported at `file`.
 std::optional<std::string> content_of(pass& p, const tree& file, const std::string& key) {
   const auto text = p.files ? p.files(resolve(p.path, file.text))
-                            : result<std::string>(fail(errc::refused, "no file is read here"));
+                            : result<std::string>(fail(errc::refused, "files cannot be read here"));
   if (!text) {
-    p.report(file.at, key, "the file cannot be read: " + text.error().what,
-             "a file below the configuration's folder");
+    p.report(file.at, key, "cannot read the file: " + text.error().what,
+             "a file in the folder of the configuration or below");
     return std::nullopt;
   }
   if (text->size() > limits::prompt_bytes) {
@@ -41,7 +41,7 @@ std::optional<std::string> content_of(pass& p, const tree& file, const std::stri
     return std::nullopt;
   }
   if (sanitize_utf8(*text) != *text) {
-    p.report(file.at, key, "the file is not text", "a file in UTF-8, without zero bytes");
+    p.report(file.at, key, "the file is not text", "a UTF-8 file without zero bytes");
     return std::nullopt;
   }
   return *text;
@@ -56,9 +56,9 @@ void read_one(pass& p, tree& agent, const std::string& path) {
   if (file.kind != tree::kind_t::scalar || file.unusable || file.text.empty())
     return; // the schema says what is wrong
   if (agent.find(prompt_key) != nullptr)
-    return p.report(file.at, key, "prompt is given too", "one of prompt and prompt_file");
+    return p.report(file.at, key, "prompt is also set", "one of prompt and prompt_file");
   if (leads_out(file.text))
-    return p.report(file.at, key, "the file is not below the configuration's folder",
+    return p.report(file.at, key, "the file is outside the folder of the configuration",
                     "a relative path without \"..\"");
   auto text = content_of(p, file, key);
   if (!text)

@@ -132,7 +132,7 @@ constexpr std::string_view introduction =
     "* a `fallback` to the model that has just failed\n"
     "* Boyd's sandbox around a program that makes its own\n"
     "* an agent CLI that gets no credentials\n"
-    "* tools of servers that no rule covers\n"
+    "* tools of tool servers that no rule covers\n"
     "* a chat that may write or run programs but proves nothing (`require: [tool_action]`)\n"
     "\n"
     "**Environment.** `${VAR}` is replaced in values; an unset variable is an error. "

@@ -53,7 +53,7 @@ result<requirement> from_text(const tree& entry) {
     for (const auto& known : kinds) {
       names.push_back(known.first);
     }
-    return fail(errc::invalid_argument, shown(entry) + " is no requirement", {},
+    return fail(errc::invalid_argument, shown(entry) + " is not a requirement", {},
                 entry.secret ? "" : std::string(nearest(name, names)));
   }
   if (takes_argument(*kind) == argument.empty()) {
@@ -65,8 +65,9 @@ result<requirement> from_text(const tree& entry) {
   if (*kind != kind_t::command) {
     out.argument = std::string(argument);
   } else if (argument.find_first_of("\"'\\$`|&;<>*?(){}~#") != std::string_view::npos) {
-    return fail(errc::invalid_argument,
-                "no shell reads this command; write it as {command: [PROGRAM, ARGUMENT, …]}");
+    return fail(
+        errc::invalid_argument,
+        "this command does not run in a shell; write it as {command: [PROGRAM, ARGUMENT, …]}");
   } else {
     out.argv = words(argument);
   }
@@ -80,7 +81,7 @@ result<requirement> parse_requirement(const tree& entry) {
     return from_text(entry);
   }
   if (entry.kind != tree::kind_t::map || entry.keys.size() != 1) {
-    return fail(errc::invalid_argument, "a requirement is a word or a map of one key");
+    return fail(errc::invalid_argument, "a requirement is a word or a map with one key");
   }
   const auto kind = kind_from(entry.keys.front().text);
   if (!kind || !takes_argument(*kind)) {

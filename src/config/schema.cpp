@@ -121,8 +121,8 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       {"url", "http://HOST[:PORT][/PATH] or https://…"},
       {"base_url", "https://HOST[:PORT][/PATH], or http://… on the same machine"},
       {"dollars", "dollars such as 2.50, with at most six digits after the point"},
-      {"word", "a text without spaces"},
-      {"header_value", "a text of one line"},
+      {"word", "a string without spaces"},
+      {"header_value", "one line of text"},
       {"tool",
        "read_file, write_file, list_dir, search_text, run_command, remember, recall, read_skill or "
        "mcp__SERVER__TOOL"},
@@ -134,10 +134,10 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
                       "[PROGRAM, …], schema: FILE"},
       {"context", "a list of references, or a map of keys and values"},
       {"reference", "@path, @path:10-30, #directory or @!command; as a map {item: …, required: …}"},
-      {"text", "a text or number"},
+      {"text", "a string or number"},
       {"pointer", "a JSON pointer (RFC 6901) such as /type"},
       {"condition", "a value, a list of values, or {contains: TEXT}"},
-      {"token", "an argument, or a list of those that go together"},
+      {"token", "an argument, or a list of arguments that belong together"},
       {"size", "a size such as 64KiB"},
   };
   if (kind == "duration") {
@@ -151,7 +151,7 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       return std::string(text);
     }
   }
-  return rule.value("minLength", 0) > 0 ? "a text that is not empty" : "a text";
+  return rule.value("minLength", 0) > 0 ? "a non-empty string" : "a string";
 }
 
 void walk_in(const std::string& key, const schema_json_t& rule, const tree& value,

@@ -118,7 +118,7 @@ void report_value(pass& p, const location& where, const std::string& description
   std::string problem = shown(*where.value);
   const auto* rule = where.at.empty() ? nullptr : where.at.front();
   if (description.starts_with("Failed to match against any enum")) {
-    problem += " is not known";
+    problem += " is not a known value";
     std::vector<std::string_view> values;
     if (rule != nullptr && rule->contains("enum")) {
       // Views into the schema, which outlives them.
@@ -132,7 +132,7 @@ void report_value(pass& p, const location& where, const std::string& description
   } else if (description.starts_with("Value type")) {
     problem = problem == "nothing"                        ? "a value is missing"
               : where.value->kind == tree::kind_t::scalar ? problem + " is of the wrong type"
-                                                          : "this is " + problem;
+                                                          : "found " + problem;
   } else if (description.starts_with("Expected number")) {
     problem += " is out of range";
   } else if (description.find("no more than") != std::string::npos) {
@@ -142,7 +142,7 @@ void report_value(pass& p, const location& where, const std::string& description
     problem +=
         where.value->kind == tree::kind_t::scalar ? " is too short" : " with too few entries";
   } else {
-    problem += " does not fit: " + description;
+    problem += " is not valid: " + description;
   }
   p.report(where.value->at, where.key, problem, rule == nullptr ? "another value" : describe(*rule),
            near);

@@ -96,9 +96,9 @@ class doubts {
       const auto* limit = part(t, key, tree::kind_t::scalar);
       if (limit != nullptr && parse_dollars(limit->text).value_or(1) == 0) {
         p_.report(limit->at, child_path(path, std::string_view(key)),
-                  "0 takes the limit away, it forbids nothing",
+                  "0 removes the limit; it does not forbid usage",
                   "a limit, or no " + std::string(key) +
-                      " for the standard one; enabled: false keeps an agent from running");
+                      " for the default limit; enabled: false keeps an agent from running");
       }
     }
   }
@@ -110,8 +110,8 @@ class doubts {
       const auto target = target_of(&all->items[i]);
       if (!before.insert(target).second) {
         p_.report(all->items[i].at, child_path(path + ".fallback", i),
-                  "it names " + target.first + "/" + target.second +
-                      ", which has not served by then",
+                  "repeats " + target.first + "/" + target.second +
+                      ", which has already failed at that point",
                   "another model or another provider");
       }
     }
@@ -136,9 +136,8 @@ class doubts {
         continue;
       }
       p_.report(provider.at, child_path("providers", i) + ".prices",
-                "there is no price for " + target.second +
-                    ": no limit of cost counts it, those of tokens do",
-                "prices with " + target.second + " or \"*\" (0 for what is free)");
+                "no price for " + target.second + ": cost limits do not count it, token limits do",
+                "prices with " + target.second + " or \"*\" (0 if free)");
     }
   }
 
@@ -152,8 +151,8 @@ class doubts {
     }
     p_.report(limit->at, path + ".executor.adapter",
               text_of(executor, "adapter") +
-                  " never tells its cost: node.budget_day.cost does not count it",
-              "node.budget_day.tokens beside it");
+                  " does not report its cost, so node.budget_day.cost does not count it",
+              "node.budget_day.tokens as well");
   }
 
   /// The provider and the model that are asked.
@@ -182,9 +181,8 @@ class doubts {
                                               : false;
     if (mode != nullptr && mode->text == "off" && drives) {
       p_.report(own == nullptr ? t.at : own->at, path + ".sandbox.mode",
-                "a model drives programs here that nothing confines",
-                "mode: auto, or required; `writable`, `readable` and `network` open what is "
-                "needed");
+                "a model runs programs here without a sandbox",
+                "mode: auto or required; allow more with `writable`, `readable` and `network`");
     }
   }
 
@@ -203,10 +201,11 @@ class doubts {
       return;
     }
     const auto name = text_of(executor, "adapter");
-    p_.report(own == nullptr ? t.at : own->at, path + ".sandbox",
-              name + "'s own sandbox cannot work inside of Boyd's: its commands will fail",
-              "a permission that switches its own off" + one_of(*executor, "unconfined") +
-                  ", or no `sandbox` of the agent and a mode of the node's that is not required");
+    p_.report(
+        own == nullptr ? t.at : own->at, path + ".sandbox",
+        name + "'s own sandbox does not work inside Boyd's, so its commands will fail",
+        "a permission that disables its own sandbox" + one_of(*executor, "unconfined") +
+            ", or no `sandbox` for the agent and a sandbox mode of the node other than required");
   }
 
   /// " (danger-full-access)", the first of what its adapter lists.
@@ -238,10 +237,10 @@ class doubts {
       return;
     }
     p_.report(executor->at, path + ".executor.env_pass",
-              text_of(executor, "adapter") + " is passed no credentials (" +
-                  wanted->items.front().text + ", for one)",
+              text_of(executor, "adapter") + " gets no credentials (for example " +
+                  wanted->items.front().text + ")",
               "env_pass: [" + wanted->items.front().text +
-                  "]; nothing where this user has logged in with the program");
+                  "]; ignore this if this user has logged in with the program");
   }
 
   /// What no rule names of a server's tools is denied.
@@ -258,8 +257,7 @@ class doubts {
                        });
       if (!has) {
         p_.report(tool.at, child_path(path + ".tools", i),
-                  "no rule of the agent's policy is about " + tool.text +
-                      ": every call of it is denied",
+                  "no rule of the agent's policy covers " + tool.text + ", so every call is denied",
                   "policy: {rules: [{tool: \"" + tool.text + "\", decision: ask}]}, or allow");
       }
     }
@@ -280,9 +278,9 @@ class doubts {
         continue;
       }
       return p_.report(tool.at, path + ".require",
-                       "with " + tool.text +
-                           " the agent is to change something, and words alone end it well",
-                       "require: [tool_action], or a check of what it made (artifact, command)");
+                       "the agent has " + tool.text +
+                           ", but a run succeeds even if it changes nothing",
+                       "require: [tool_action], or a check of the result (artifact, command)");
     }
   }
 
@@ -319,9 +317,9 @@ class doubts {
         p_.report(at == nullptr ? rule.at : at->at,
                   child_path(child_path(path + ".policy.rules", i), "tool"),
                   tools == nullptr || tools->items.empty()
-                      ? "the agent has no tools, this rule is never asked"
-                      : "the agent has no such tool, this rule is never asked",
-                  "a tool of the agent's `tools`, or no rule");
+                      ? "this rule is never used: the agent has no tools"
+                      : "this rule is never used: the agent does not have this tool",
+                  "a tool in the agent's `tools`, or no rule");
       }
     }
   }
@@ -336,9 +334,9 @@ class doubts {
         }
         if (decides != text_of(&rules.items[later], "decision")) {
           p_.report(rules.items[later].at, child_path(path, later),
-                    "this rule is never reached: rule " + std::to_string(first + 1) + " (" +
-                        decides + ") fits all that it fits, and comes first",
-                    "the narrower rule above the wider one");
+                    "this rule is never used: rule " + std::to_string(first + 1) + " (" + decides +
+                        ") comes first and matches the same actions",
+                    "the narrower rule first");
         }
         break;
       }

@@ -131,7 +131,7 @@ void apply_policy(work_item& w) {
   if (i.policy == standing::pinned)
     w.placed.where = section::high;
   if (i.policy == standing::forgotten && (i.from == origin::buffer || i.from == origin::bank))
-    w.hide(shown_as::left_out, "left out: a memory policy has it forgotten");
+    w.hide(shown_as::left_out, "left out by a memory policy (forget)");
   else if (i.policy == standing::shortened && summary_tokens(w.placed.whole) > 0)
     shorten(w, "by a memory policy");
 }
@@ -186,9 +186,10 @@ void apply_level(std::vector<work_item>& all, depth level) {
     if (!w.is_shown())
       continue;
     if (level == depth::focused && retrieved)
-      w.hide(shown_as::left_out, "a focused attempt reads nothing that was found");
+      w.hide(shown_as::left_out, "left out: a focused attempt reads no recalled items");
     if (level == depth::minimal && (!is_declared(*w.item) || w.placed.where != section::high))
-      w.hide(shown_as::left_out, "a minimal attempt reads declared background knowledge alone");
+      w.hide(shown_as::left_out,
+             "left out: a minimal attempt reads only declared background knowledge");
   }
 }
 
@@ -287,8 +288,8 @@ std::string report_of(const std::vector<work_item>& all, std::int64_t budget) {
     }
   }
   return "# Context Report\n\n" + std::to_string(shown) + " of " + std::to_string(all.size()) +
-         " items, " + std::to_string(sum_of(all)) + " of " + std::to_string(budget) +
-         " tokens; whole they have " + std::to_string(offered) + ".\n" + lines;
+         " items, " + std::to_string(sum_of(all)) + " of " + std::to_string(budget) + " tokens (" +
+         std::to_string(offered) + " before shortening).\n" + lines;
 }
 
 } // namespace

@@ -220,14 +220,13 @@ citation_report judge_citations(const std::vector<citation>& citations,
 std::string correction_of(const citation_report& report, const std::vector<citable>& items) {
   if (!report.is_weak())
     return {};
-  std::string text = "Your citations do not hold:\n";
+  std::string text = "Your citations are not correct:\n";
   for (const auto& invented : report.invented)
-    text += "- " + invented + " names nothing that you were given\n";
+    text += "- " + invented + " is not an item that you were given\n";
   for (const auto item : report.uncited)
     text += "- you used " + items[item].path + " and did not cite it" +
             (items[item].key.empty() ? "" : " as [" + items[item].key + "]") + "\n";
-  return text +
-         "Give your whole answer again, with the citations corrected and nothing else changed.";
+  return text + "Repeat your whole answer with the citations corrected and nothing else changed.";
 }
 
 } // namespace boyd::context

@@ -25,7 +25,7 @@ class word_reader {
         return fail(std::move(ok.error()));
     end_word();
     if (words_.empty())
-      return malformed(line_, "the command has no words", "@!program arguments");
+      return malformed(line_, "the command is empty", "@!program arguments");
     return std::move(words_);
   }
 
@@ -38,9 +38,9 @@ class word_reader {
     const bool is_home = c == '~' && !in_word_;
     if (is_home || for_shells.find(c) != for_shells.npos)
       return malformed(line_,
-                       std::string("no shell reads this command, and ") + c +
-                           " means something to a shell alone",
-                       "put it in quotes, or ask for a shell: @!sh -c '…'");
+                       std::string("this command does not run in a shell, where ") + c +
+                           " would have a meaning",
+                       "quote it, or use a shell: @!sh -c '…'");
     in_word_ = true;
     if (c == '\'' || c == '"')
       return quoted(c);
@@ -49,7 +49,7 @@ class word_reader {
       return {};
     }
     if (++at_ == line_.size())
-      return malformed(line_, "the command ends with a backslash", "write \\\\ for one");
+      return malformed(line_, "the command ends with a backslash", "write \\\\ for a backslash");
     word_ += line_[at_];
     return {};
   }
@@ -63,7 +63,8 @@ class word_reader {
       word_ += line_[at_];
     }
     if (at_ == line_.size())
-      return malformed(line_, "a quotation mark of the command is not closed", "close it");
+      return malformed(line_, "the command has an unclosed quotation mark",
+                       "close the quotation mark");
     return {};
   }
 

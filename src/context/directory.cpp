@@ -28,7 +28,7 @@ class lister {
     if (unlisted_ > 0)
       line("[" + std::to_string(unlisted_) + " more entries are not listed]");
     if (ignored_ > 0)
-      line("[" + std::to_string(ignored_) + " entries are left out by .gitignore]");
+      line("[" + std::to_string(ignored_) + " entries ignored by .gitignore]");
     if (content_.listing.empty())
       line("[the directory is empty]");
     return std::move(content_);
@@ -94,13 +94,13 @@ class lister {
     if (e.kind == file_kind::regular)
       return line(shown + "  " + std::to_string(e.size) + " bytes" + read_file(path, e.size));
     line(shown + (e.kind == file_kind::symlink ? "  a symbolic link, not followed"
-                                               : "  neither file nor directory"));
+                                               : "  not a file or directory"));
   }
 
   void take_directory(const std::string& path, const std::string& shown, std::size_t depth) {
     if (depth + 1 == rules_.limits.directory_depth)
       return line(shown + "/  not read: more than " +
-                  std::to_string(rules_.limits.directory_depth) + " directories deep");
+                  std::to_string(rules_.limits.directory_depth) + " directory levels");
     if (const auto why = rules_.closed(path))
       return line(shown + "/  not read: " + *why);
     line(shown + "/");
@@ -111,10 +111,10 @@ class lister {
   std::string read_file(const std::string& path, std::uint64_t size) {
     const auto& most = rules_.limits;
     if (content_.files.size() == most.directory_files)
-      return ", not read: " + std::to_string(most.directory_files) + " files are the most";
+      return ", not read: " + std::to_string(most.directory_files) + " files at most";
     if (size > most.directory_bytes - bytes_)
       return ", not read: " + std::to_string(most.directory_bytes) +
-             " bytes of text are the most of a directory";
+             " bytes of text per directory at most";
     auto text = rules_.text_of(path, most.directory_bytes - bytes_);
     if (!text)
       return ", not read: " + text.error().what;

@@ -33,8 +33,8 @@ result<std::string> lines_of(std::string_view text, int first, int last) {
   for (; line < first; ++line) {
     const auto end = text.find('\n', begin);
     if (end == text.npos || end + 1 == text.size())
-      return unreadable("the file has " + std::to_string(line) +
-                        (line == 1 ? " line only" : " lines only"));
+      return unreadable("the file has only " + std::to_string(line) +
+                        (line == 1 ? " line" : " lines"));
     begin = end + 1;
   }
   auto end = begin;
@@ -107,11 +107,11 @@ class reader {
       return place;
     const bool is_directory = place->kind == file_kind::directory;
     if (is_directory && !wants_directory)
-      return unreadable("it is a directory", "write #" + r.target);
+      return unreadable("this is a directory", "use #" + r.target);
     if (!is_directory && wants_directory)
-      return unreadable("it is no directory", "write @" + r.target);
+      return unreadable("this is not a directory", "use @" + r.target);
     if (place->kind == file_kind::other)
-      return unreadable("it is neither a file nor a directory");
+      return unreadable("this is not a file or directory");
     const auto tool = std::string(wants_directory ? list_tool : read_tool);
     if (auto why = forbidden(tool, r.target, place->where))
       return fail(errc::refused, std::move(*why));
@@ -135,11 +135,11 @@ class reader {
       return fail(std::move(part.error()));
     if (part->size > most || part->text.size() > most)
       return fail(errc::limit_exceeded,
-                  "it has " + std::to_string(part->size) + " bytes, and at most " +
-                      std::to_string(most) + " are read",
-                  {}, "name its lines in a smaller file, or a command that prints what matters");
+                  "too large: " + std::to_string(part->size) + " bytes, at most " +
+                      std::to_string(most),
+                  {}, "use a smaller file, or a command that prints the relevant part");
     if (part->text.find('\0') != std::string::npos)
-      return unreadable("it is binary");
+      return unreadable("this is a binary file");
     if (auto why = forbidden(std::string(read_tool), path, part->where))
       return fail(errc::refused, std::move(*why));
     return file_text{std::move(part->text), {}};
@@ -190,7 +190,7 @@ class reader {
   result<std::string> part_of(const std::string& text, int first, int last) {
     const auto whole = shown(text);
     if (std::ranges::count(whole, '\n') != std::ranges::count(text, '\n'))
-      return unreadable("it holds a secret of several lines", "name the whole file");
+      return unreadable("the file contains a secret that spans lines", "use the whole file");
     return lines_of(whole, first, last);
   }
 
@@ -326,7 +326,7 @@ std::vector<candidate_fate> judge_candidates(std::string_view text, const readin
       const bool is_word = fate.found.verdict == reference_verdict::if_it_exists;
       fate.counts = !trouble || !is_word;
       if (trouble)
-        fate.why = fate.counts ? say(*trouble) : "a plain word, and nothing there has its name";
+        fate.why = fate.counts ? say(*trouble) : "an ordinary word: no such file or directory";
     }
     all.push_back(std::move(fate));
   }

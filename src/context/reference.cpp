@@ -172,11 +172,11 @@ class scanner {
     const auto begin = at_;
     const char sign = text_[at_++];
     if (begin > 0 && text_[begin - 1] == '\\')
-      return say(begin, at_, "a backslash stands before it");
+      return say(begin, at_, "escaped with a backslash");
     if (begin > 0 && is_word(text_[begin - 1]))
-      return say(begin, end_of_word(at_), "it stands inside of a word, as in an e-mail address");
+      return say(begin, end_of_word(at_), "inside a word, as in an e-mail address");
     if (begin > 0 && std::string_view("/=&+").find(text_[begin - 1]) != std::string_view::npos)
-      return say(begin, end_of_word(at_), "it is a part of an address");
+      return say(begin, end_of_word(at_), "part of an address");
     if (sign == '@' && at_ < text_.size() && text_[at_] == '!')
       return command(begin);
     if (at_ < text_.size() && text_[at_] == '"')
@@ -199,7 +199,7 @@ class scanner {
     const auto line = trim(text_.substr(at_ + 1, end - at_ - 1));
     at_ = end;
     if (line.empty())
-      return say(begin, end, "no command stands behind @!");
+      return say(begin, end, "no command after @!");
     found_.push_back({begin,
                       end - begin,
                       reference_verdict::reference,
@@ -211,7 +211,7 @@ class scanner {
     ++at_;
     auto path = quoted(text_, at_);
     if (!path)
-      return say(begin, at_, "its quotation mark is not closed on this line");
+      return say(begin, at_, "the quotation mark is not closed on this line");
     reference r{kind_of(sign), std::move(*path), 0, 0};
     // @"a b.txt":10-30
     auto end = at_;
@@ -234,16 +234,16 @@ class scanner {
     if (target.empty())
       return;
     if (sign == '#' && std::ranges::all_of(target, is_digit))
-      return say(begin, end, "a number behind # names an issue");
+      return say(begin, end, "# with a number is an issue");
     if (sign == '#' && (target == "include" || target.starts_with("include<")))
       return say(begin, end, "#include is a line of code");
     if (sign == '#' && target.front() == '!')
-      return say(begin, end, "#! names the program of a script");
+      return say(begin, end, "#! begins a script");
     if (next == '{')
       return say(begin, end,
-                 "a placeholder stands in it, and what comes through one names nothing");
+                 "contains a placeholder, and values of placeholders are never references");
     if (sign == '@' && (next == '(' || decorates(begin, target, end)))
-      return say(begin, end, "it is a decorator");
+      return say(begin, end, "a decorator in code");
     const bool path_like = target.find_first_of("/.") != std::string::npos;
     add(begin, {kind_of(sign), std::move(target), 0, 0},
         path_like ? reference_verdict::reference : reference_verdict::if_it_exists);
@@ -263,7 +263,7 @@ class scanner {
 
   void add(std::size_t begin, reference r, reference_verdict verdict) {
     if (r.kind == reference_kind::file && !take_lines(r))
-      return say(begin, at_, "its lines are no range");
+      return say(begin, at_, "not a range of lines");
     found_.push_back({begin, at_ - begin, verdict, std::move(r), {}});
   }
 
@@ -313,7 +313,7 @@ result<reference> parse_declared(std::string_view entry) {
   if (text.starts_with("@!")) {
     const auto command = trim(text.substr(2));
     if (command.empty())
-      return malformed(entry, "no command stands behind @!");
+      return malformed(entry, "no command after @!");
     return reference{reference_kind::command, std::string(command), 0, 0};
   }
   const bool directory = text.starts_with('#');
@@ -327,15 +327,14 @@ result<reference> parse_declared(std::string_view entry) {
       return malformed(entry, "a quotation mark is not closed");
     r.target = std::move(*inside) + std::string(text.substr(at));
     if (at < text.size() && text[at] != ':')
-      return malformed(entry, "there is more behind the quotation mark");
+      return malformed(entry, "unexpected text after the quotation mark");
   } else {
     r.target = text;
   }
   if (!directory && !take_lines(r))
-    return malformed(entry,
-                     "the lines are no range: the first counts from 1, the last is not less");
+    return malformed(entry, "not a range of lines: use FIRST-LAST, counted from 1");
   if (r.target.empty())
-    return malformed(entry, "no path stands behind the sign");
+    return malformed(entry, "the path is missing");
   return r;
 }
 

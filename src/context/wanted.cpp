@@ -75,18 +75,18 @@ result<buffer> read_buffer(std::string_view text) {
   if (text.empty())
     return b;
   const auto broken = [](std::string what) {
-    return fail(errc::corrupt, "the buffer cannot be read: " + std::move(what),
-                "context/buffer.json", "put an earlier version back, or: boyd context clear");
+    return fail(errc::corrupt, "cannot read the context buffer: " + std::move(what),
+                "context/buffer.json", "restore an earlier version, or run: boyd context clear");
   };
   const auto sound = mend_json(text);
   if (!sound)
     return broken(sound.error().what);
   const auto all = json::parse(sound->text, nullptr, false);
   if (!all.is_object() || !all.contains("items") || !all["items"].is_array())
-    return broken("it has no list of items");
+    return broken("no list of items");
   for (const auto& one : all["items"]) {
     if (!one.is_object())
-      return broken("an item is no object");
+      return broken("an item is not an object");
     auto what = parse_declared(text_in(one, "reference"));
     if (!what)
       return broken(what.error().what);
@@ -95,7 +95,7 @@ result<buffer> read_buffer(std::string_view text) {
       b.entries.push_back({std::move(*what), added ? *added : utc_time{}});
   }
   if (b.entries.size() > buffer::most_entries)
-    return broken("it has more than " + std::to_string(buffer::most_entries) + " items");
+    return broken("more than " + std::to_string(buffer::most_entries) + " items");
   return b;
 }
 
@@ -118,8 +118,8 @@ result<buffer_outcome> change(const buffer& before, const buffer_change& what, u
       return fail(r.error());
     const auto it = std::ranges::find(entries, *r, &buffer::entry::what);
     if (it == entries.end())
-      return fail(errc::not_found, "it is not in the buffer", to_text(*r),
-                  "boyd context ls shows what is");
+      return fail(errc::not_found, "not in the context buffer", to_text(*r),
+                  "list the items with: boyd context ls");
     out.removed.push_back(to_text(*r));
     entries.erase(it);
   }
@@ -137,9 +137,9 @@ result<buffer_outcome> change(const buffer& before, const buffer_change& what, u
   }
   if (entries.size() > buffer::most_entries)
     return fail(errc::limit_exceeded,
-                "the buffer would have more than " + std::to_string(buffer::most_entries) +
+                "the context buffer would have more than " + std::to_string(buffer::most_entries) +
                     " items",
-                {}, "take some out first: boyd context rm, boyd context clear");
+                {}, "remove items first: boyd context rm, boyd context clear");
   return out;
 }
 

@@ -33,7 +33,7 @@ result<outside_json> value_at(std::string_view text, std::size_t at,
                               const outside_json_options& options) {
   json_mender mender(text.substr(at), options);
   if (!mender.run())
-    return fail(errc::parse_error, "JSON that is not whole");
+    return fail(errc::parse_error, "incomplete JSON");
   auto out = mender.take();
   out.begin = at;
   out.end += at;
@@ -136,9 +136,9 @@ class candidates {
 
   result<outside_json> answer() && {
     if (several_)
-      return fail(errc::parse_error, "there are several different JSON values in it");
+      return fail(errc::parse_error, "the text has several different JSON values");
     if (!one_)
-      return fail(errc::parse_error, "there is no JSON value in it");
+      return fail(errc::parse_error, "the text has no JSON value");
     return std::move(*one_);
   }
 
@@ -158,7 +158,7 @@ bool has_member(std::string_view text) {
 }
 
 tl::unexpected<error> broken() {
-  return fail(errc::parse_error, "there is JSON in it that is not whole or not valid");
+  return fail(errc::parse_error, "the JSON in the text is incomplete or not valid");
 }
 
 /// The objects and arrays of a prose, from left to right; the inside of a value is no value of its
@@ -214,7 +214,7 @@ result<outside_json> mend_json(std::string_view text, const outside_json_options
   const auto begin = skip_around(text, 0);
   auto out = value_at(text, begin, options);
   if (out && skip_around(text, out->end) != text.size())
-    return fail(errc::parse_error, "there is something else behind the JSON value");
+    return fail(errc::parse_error, "unexpected text after the JSON value");
   return out;
 }
 

@@ -73,7 +73,7 @@ result<patch_heading> read_patch_heading(std::string_view patch) {
   good = good && take_number(rest, "files ", h.files) && take_number(rest, " +", h.added) &&
          take_number(rest, " -", h.removed) && read_size(size, h);
   if (!good)
-    return fail(errc::invalid_argument, "the patch does not say what it was made from");
+    return fail(errc::invalid_argument, "the patch does not name its base commit");
   return h;
 }
 

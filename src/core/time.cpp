@@ -96,7 +96,7 @@ tl::unexpected<error> bad_duration(std::string_view text, std::string_view why) 
   return fail(errc::parse_error,
               "not a duration: \"" + std::string{text.substr(0, 40)} + "\" (" + std::string{why} +
                   ")",
-              {}, "write e.g. 250ms, 30s, 10m, 1h30m or 7d");
+              {}, "use a form such as 250ms, 30s, 10m, 1h30m or 7d");
 }
 
 /// The unit at the start of `text`, at or after `from` in the table; the end of the table if none.
@@ -137,7 +137,7 @@ std::string format_rfc3339(utc_time t, bool millis) {
 result<utc_time> parse_rfc3339(std::string_view text) {
   const auto bad = [&] {
     return fail(errc::parse_error, "not a time: \"" + std::string{text.substr(0, 40)} + "\"", {},
-                "write RFC 3339, e.g. 2026-02-13T10:00:00Z");
+                "use RFC 3339, such as 2026-02-13T10:00:00Z");
   };
   scanner in{text};
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, millis = 0;
@@ -164,7 +164,7 @@ result<milliseconds> parse_duration(std::string_view text) {
   if (text == "0")
     return milliseconds{0};
   if (text.empty())
-    return bad_duration(text, "it is empty");
+    return bad_duration(text, "empty");
   milliseconds sum{0};
   std::size_t unit = 0;
   for (std::string_view rest = text; !rest.empty();) {
@@ -173,7 +173,7 @@ result<milliseconds> parse_duration(std::string_view text) {
     for (; digits < rest.size() && is_digit(rest[digits]); ++digits) {
       count = count * 10 + (rest[digits] - '0');
       if (count > longest_duration.count())
-        return bad_duration(text, "it is too long");
+        return bad_duration(text, "too long");
     }
     if (digits == 0)
       return bad_duration(text, "a number is missing");
@@ -182,15 +182,15 @@ result<milliseconds> parse_duration(std::string_view text) {
       return bad_duration(text, "a unit is missing");
     unit = unit_at(rest, unit);
     if (unit == duration_units.size())
-      return bad_duration(text, "units are d, h, m, s, ms, from long to short, each once");
+      return bad_duration(text, "units are d, h, m, s, ms, in this order, each once");
     if (count > longest_duration / duration_units[unit].length)
-      return bad_duration(text, "it is too long");
+      return bad_duration(text, "too long");
     sum += count * duration_units[unit].length;
     rest.remove_prefix(duration_units[unit].name.size());
     ++unit;
   }
   if (sum > longest_duration)
-    return bad_duration(text, "it is too long");
+    return bad_duration(text, "too long");
   return sum;
 }
 

@@ -36,21 +36,21 @@ std::string web_address::origin() const {
 result<web_address> parse_web_address(std::string_view text) {
   web_address a;
   if (!std::ranges::all_of(text, is_plain))
-    return no_address("an address has neither spaces nor special characters");
+    return no_address("spaces and control characters are not allowed");
   if (text.starts_with("https://"))
     a.secure = true;
   else if (!text.starts_with("http://"))
-    return no_address("only http and https can be called");
+    return no_address("only http and https are supported");
   text.remove_prefix(text.find("//") + 2);
   if (text.find('#') != std::string_view::npos)
-    return no_address("a fragment (#…) is not sent to anybody");
+    return no_address("a fragment (#…) is not allowed");
   const auto end = std::min(text.find_first_of("/?"), text.size());
   auto authority = text.substr(0, end);
   a.target = std::string(text.substr(end));
   if (!a.target.starts_with('/'))
     a.target.insert(0, "/");
   if (authority.find('@') != std::string_view::npos)
-    return no_address("a user or password does not belong into an address");
+    return no_address("a user or password is not allowed");
   std::string_view port;
   if (authority.starts_with('[')) {
     const auto close = authority.find(']');
@@ -70,7 +70,7 @@ result<web_address> parse_web_address(std::string_view text) {
   else if (is_port(port.substr(1)) && port.front() == ':')
     a.port = std::string(port.substr(1));
   else
-    return no_address("this is no port");
+    return no_address("not a port");
   return a;
 }
 

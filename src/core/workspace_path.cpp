@@ -41,10 +41,9 @@ struct git_name {
   std::string_view why;
 };
 constexpr std::array git_names{
-    git_name{".gitattributes"sv, "gitatt"sv, "gi7d29"sv,
-             "it names filters and drivers, which are programs"sv},
-    git_name{".gitmodules"sv, "gitmod"sv, "gi7eba"sv, "it tells git where to fetch code from"sv},
-    git_name{".gitconfig"sv, "gitcon"sv, {}, "it is git's configuration and can run programs"sv},
+    git_name{".gitattributes"sv, "gitatt"sv, "gi7d29"sv, "this file can make git run programs"sv},
+    git_name{".gitmodules"sv, "gitmod"sv, "gi7eba"sv, "this file tells git where to fetch code"sv},
+    git_name{".gitconfig"sv, "gitcon"sv, {}, "this file configures git and can run programs"sv},
 };
 
 constexpr std::size_t short_name_size = 8;
@@ -86,16 +85,16 @@ constexpr std::array nodes_own_files{"state.md"sv, "init.md"sv, "system_prompt.m
 std::optional<std::string> why_kernel_forbids(const std::vector<std::string_view>& parts) {
   const std::string first = folded_name(parts[2]);
   if (first == "archive")
-    return "archive/ keeps what was, and nobody rewrites it";
+    return "archive/ is the archive, which agents cannot change";
   if (first == "context")
-    return "context/ says what agents are given to read; boyd context changes it";
+    return "context/ is the list of context for agents; only boyd context changes it";
   if (parts.size() > 3)
     return std::nullopt;
   for (const auto own : nodes_own_files)
     if (first == own)
-      return std::string(parts[2]) + " is written by the node alone";
+      return std::string(parts[2]) + " is written only by the node";
   if (first.ends_with(".bak") || first.find(".boyd-tmp-") != std::string::npos)
-    return "it is the name of a copy that Boyd keeps";
+    return "this name is reserved for Boyd's copies";
   return std::nullopt;
 }
 
@@ -104,7 +103,7 @@ std::optional<std::string> why_kernel_forbids(const std::vector<std::string_view
 result<std::string> workspace_path(std::string_view root, std::string_view path) {
   const auto refused = [&](std::string why) {
     return fail(errc::refused, std::move(why), sanitize_utf8(path),
-                "name a path relative to the workspace");
+                "use a path relative to the workspace");
   };
   if (path.empty())
     return fail(errc::invalid_argument, "the path is empty", {}, "\".\" is the workspace itself");
@@ -112,7 +111,7 @@ result<std::string> workspace_path(std::string_view root, std::string_view path)
     return fail(errc::invalid_argument,
                 "the path is longer than " + std::to_string(workspace_path_bytes) + " bytes");
   if (path.find('\0') != std::string_view::npos)
-    return refused("the path holds a NUL");
+    return refused("the path contains a NUL");
   if (path.front() == '/') {
     while (root.size() > 1 && root.back() == '/')
       root.remove_suffix(1);
@@ -161,10 +160,10 @@ bool is_git_directory(std::string_view part) {
 
 std::optional<std::string> why_unwritable(std::string_view relative) {
   if (has_control_character(relative))
-    return "the name holds a control character";
+    return "the name contains a control character";
   for (const auto part : all_parts(relative)) {
     if (is_git_directory(part))
-      return "it lies in .git, where hooks and configuration run programs";
+      return "agents cannot write in .git, whose hooks and configuration can run programs";
     const auto folded = folded_name(part);
     for (const auto& g : git_names)
       if (folded == g.name || is_short_name(folded, g))
@@ -184,12 +183,12 @@ std::optional<std::string> why_home_forbids(std::string_view relative, file_use 
         parts.size() >= in_a_worktree && parts[0] == "run" && parts[1] == "worktrees";
     if (is_in_worktree || std::ranges::find(readable, parts.front()) != readable.end())
       return std::nullopt;
-    return "it is one of the node's own files, which may hold secrets";
+    return "this is one of the node's own files, which may contain secrets";
   }
   constexpr std::size_t in_a_kernel = 3; // kernel/<kernel_id>/<name>…
   if (parts.front() == "kernel" && parts.size() >= in_a_kernel)
     return why_kernel_forbids(parts);
-  return "it is one of the node's own files";
+  return "this is one of the node's own files";
 }
 
 } // namespace boyd

@@ -71,7 +71,7 @@ std::shared_ptr<const RE2> compiled(std::string_view pattern) {
   if (!out->ok())
     throw std::runtime_error("its pattern \"" +
                              std::string(cut_characters(pattern, shown_characters)) +
-                             "\" is none that RE2 knows: " + out->error());
+                             "\" is not supported by RE2: " + out->error());
   return out;
 }
 
@@ -140,7 +140,7 @@ class format_builder : public valijson::ConstraintBuilder {
   valijson::constraints::Constraint* make(const valijson::adapters::Adapter& rule) const override {
     const auto format = rule.asString();
     return new text_rule([format](const std::string& value) { return has_format(value, format); },
-                         "is no valid " + std::string(cut_characters(format, shown_characters)));
+                         "is not a valid " + std::string(cut_characters(format, shown_characters)));
   }
 };
 
@@ -238,8 +238,9 @@ const json& rewriting::target_of(const std::string& reference) const {
   const auto shown =
       "its $ref \"" + std::string(cut_characters(reference, shown_characters)) + "\"";
   if (!reference.starts_with('#') || reference.find('%') != std::string::npos)
-    throw std::runtime_error(shown + " leads out of it: only \"#\" and \"#/…\" (without %) can be "
-                                     "followed");
+    throw std::runtime_error(shown +
+                             " leaves the document: only \"#\" and \"#/…\" (without %) can be "
+                             "followed");
   std::string path = reference.substr(1);
   while (path.ends_with('/'))
     path.pop_back();

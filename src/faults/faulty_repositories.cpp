@@ -78,7 +78,7 @@ class watched_repository final : public repository {
     auto made = call();
     if (made && met->drops())
       return as_unavailable(
-          {errc::injected, "fault point repository.commit: nobody hears of it", {}, {}});
+          {errc::injected, "fault point repository.commit: the result is dropped", {}, {}});
     return made;
   }
 

@@ -239,7 +239,7 @@ result<effect> detail::meet_armed(point p) {
     throw std::runtime_error("fault point " + name + ": crash");
   case action::error:
     return fail(errc::injected, "fault point " + name + ": error", {},
-                "end it: boyd chaos clear, or mend faults: in the configuration");
+                "remove the fault with: boyd chaos clear, or change faults: in the configuration");
   case action::delay:
   case action::drop:
   case action::corrupt:

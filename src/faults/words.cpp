@@ -133,7 +133,7 @@ std::string to_text(const arming& a) {
   std::string text = a.point + " " + std::string(name_of(a.what));
   if (a.what == action::delay)
     text += " " + format_duration(a.delay);
-  text += a.count < 0    ? ", without end"
+  text += a.count < 0    ? ", forever"
           : a.count == 1 ? ", once"
                          : ", " + std::to_string(a.count) + " times";
   if (a.after > 0)
@@ -155,22 +155,22 @@ result<void> check(const arming& a) {
   if (row == nullptr) {
     const auto near = nearest(a.point, points());
     return fail(errc::not_found, "no such fault point: " + a.point, "faults",
-                near.empty() ? std::string("boyd chaos ls shows them")
+                near.empty() ? std::string("list them with: boyd chaos ls")
                              : "did you mean " + std::string(near) + "?");
   }
   if (!contains(row->can, a.what))
-    return fail(errc::refused, a.point + " cannot " + std::string(name_of(a.what)), "faults",
-                "it can " + to_text(row->can));
+    return fail(errc::refused, a.point + " does not support " + std::string(name_of(a.what)),
+                "faults", "supported: " + to_text(row->can));
   if (a.what == action::delay && a.delay <= milliseconds{0})
-    return fail(errc::invalid_argument, "a delay of no time changes nothing", "faults",
-                "give one, such as 250ms");
+    return fail(errc::invalid_argument, "delay missing: without it the fault does nothing",
+                "faults", "add a delay, such as 250ms");
   if (a.what != action::delay && a.delay > milliseconds{0})
     return fail(errc::invalid_argument,
                 "a delay has no effect with " + std::string(name_of(a.what)), "faults",
-                "leave it out");
+                "remove the delay");
   if (a.count == 0 || !(a.probability >= 0.0 && a.probability <= 1.0) || a.after < 0 || a.every < 1)
-    return fail(errc::invalid_argument, "a number makes no sense for " + a.point, "faults",
-                "count at least 1 or 0 for without end, probability from 0 to 1, after at least 0, "
+    return fail(errc::invalid_argument, "invalid number for " + a.point, "faults",
+                "use count at least 1 (or 0 for forever), probability 0 to 1, after at least 0, "
                 "every at least 1");
   return {};
 }

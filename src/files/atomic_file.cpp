@@ -82,7 +82,7 @@ class temporary_file {
     }
     // One writer per path: when every name is taken, all of them were left by crashes.
     const std::string first = temporary_path(target, 0);
-    spdlog::warn("replacing a temporary file that a crash left: {}", first);
+    spdlog::warn("replacing a temporary file left by a crash: {}", first);
     if (auto removed = fs_->unlink(first); !removed) {
       return fail(std::move(removed.error()));
     }
@@ -104,8 +104,8 @@ class temporary_file {
       return fail(std::move(found.error()));
     }
     if (!found || *found != bytes) {
-      return fail(errc::corrupt, "what was written reads back differently", path_,
-                  "look at the disk");
+      return fail(errc::corrupt, "the file reads back differently from what was written", path_,
+                  "check the disk");
     }
     return {};
   }
@@ -115,7 +115,8 @@ class temporary_file {
       return;
     }
     if (auto removed = fs_->unlink(path_); !removed) {
-      spdlog::warn("a temporary file stays until the next start: {}", to_string(removed.error()));
+      spdlog::warn("cannot remove a temporary file before the next start: {}",
+                   to_string(removed.error()));
     }
   }
 
@@ -128,7 +129,7 @@ std::string check_content(std::string_view bytes, const content_check& check) {
   if (check) {
     return check(bytes);
   }
-  return bytes.empty() ? "it is empty" : "";
+  return bytes.empty() ? "empty" : "";
 }
 
 /// What reading one copy came to.
@@ -260,9 +261,9 @@ result<checked_content> read_checked(file_system& fs, const std::string& path,
     return fail(main.code, main.problem, path);
   }
   const errc code = main.code == errc::not_found ? backup.code : main.code;
-  return fail(
-      code, "neither the file nor its backup can be used: " + main.problem + "; " + backup.problem,
-      path);
+  return fail(code,
+              "neither the file nor its backup is usable: " + main.problem + "; " + backup.problem,
+              path);
 }
 
 } // namespace boyd::files

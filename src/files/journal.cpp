@@ -63,7 +63,8 @@ result<void> keep_torn_bytes(file_system& fs, const std::string& path, std::stri
 }
 
 error changed_by_others(const std::string& path, std::string what) {
-  return error{errc::conflict, std::move(what), path, "open it again; look for another writer"};
+  return error{errc::conflict, std::move(what), path,
+               "open it again, and check for another writer"};
 }
 
 /// Their lines may be acknowledged: nothing behind our end may be cut any more.
@@ -109,8 +110,8 @@ result<void> journal::recover() {
   const std::size_t tail = bytes.size() - good.end;
   if (tail > options_.max_batch_bytes) {
     return fail(errc::corrupt,
-                "its last " + std::to_string(tail) + " bytes hold no well-formed line", path_,
-                "move the file away or repair its end by hand");
+                "the last " + std::to_string(tail) + " bytes contain no well-formed line", path_,
+                "move the file away, or repair its end by hand");
   }
   if (tail > 0) {
     spdlog::warn("cutting {} torn bytes off {}; kept in {}", tail, path_, torn_path(path_));
@@ -157,7 +158,7 @@ result<journal::file_end> journal::read_end(open_file& file, std::size_t wanted)
     return fail(errc::no_space,
                 "the file is larger than its limit of " + std::to_string(options_.max_file_bytes) +
                     " bytes",
-                path_, "move it away and open it anew");
+                path_, "move it away and open it again");
   }
   const auto begin = *size > wanted ? *size - wanted : 0;
   auto bytes = fs_->read_part(path_, begin, wanted);
@@ -211,7 +212,7 @@ result<void> journal::reopen_and_verify() {
   if (size < end_ || (end_ > 0 && !std::string_view(found->bytes)
                                        .substr(0, end_ - found->begin)
                                        .ends_with(last_line_ + "\n"))) {
-    return fail(changed_by_others(path_, "the acknowledged lines are not there any more"));
+    return fail(changed_by_others(path_, "acknowledged lines are missing"));
   }
   // What stands after the end was never acknowledged. It is cut, so that the repeated batch is
   // written, and made dirty, anew: after a failed fsync the old pages count as clean (FAULTS).
@@ -233,8 +234,8 @@ result<void> journal::compare(std::string_view bytes) const {
     return fail(there.error());
   }
   if (*there != bytes) {
-    return fail(errc::io_error, "the file does not hold what was written to it", path_,
-                "look at the disk and the memory of this machine");
+    return fail(errc::io_error, "the file does not contain what was written to it", path_,
+                "check the disk and the memory of this machine");
   }
   return {};
 }
@@ -269,7 +270,7 @@ result<void> journal::write_batch(std::string_view bytes) {
     if (size && *size > end_ + bytes.size()) {
       return fail(others_wrote(path_));
     }
-    return size ? fail(errc::io_error, "the disk has lost what it took", path_)
+    return size ? fail(errc::io_error, "the disk has lost written data", path_)
                 : fail(size.error());
   }
   return {};
@@ -295,7 +296,7 @@ result<std::uint64_t> journal::append(const std::vector<std::string>& lines) {
     return fail(errc::no_space,
                 "the file has reached its limit of " + std::to_string(options_.max_file_bytes) +
                     " bytes",
-                path_, "move it away and open it anew");
+                path_, "move it away and open it again");
   }
   if (auto same = check_identity(); !same) {
     return fail(std::move(same.error()));

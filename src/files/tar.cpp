@@ -144,7 +144,7 @@ result<void> read_record(extension& to, std::string_view text) {
     std::uint64_t n = 0;
     const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (failed != std::errc{} || end != value.data() + value.size())
-      return damaged("a size is no number");
+      return damaged("a size is not a number");
     to.size = n;
   }
   return {}; // others say nothing about the content
@@ -157,7 +157,7 @@ result<void> read_extension(extension& to, std::string_view text) {
     const auto digits = static_cast<std::size_t>(end - text.data());
     if (failed != std::errc{} || length < digits + 2 || length > text.size() ||
         text[digits] != ' ' || text[length - 1] != '\n')
-      return damaged("an extension cannot be read");
+      return damaged("an extension is unreadable");
     if (auto read = read_record(to, text.substr(digits + 1, length - digits - 2)); !read)
       return read;
     text.remove_prefix(length);
@@ -175,7 +175,7 @@ result<tar_entry> entry_of(std::string_view block, const extension& more) {
   const auto mode = octal_in(block, mode_field);
   const auto time = octal_in(block, time_field);
   if (!size || !mode || !time)
-    return damaged("a header has no numbers");
+    return damaged("a header has invalid numbers");
   e.mode = static_cast<unsigned>(*mode & 0777U);
   e.modified = static_cast<std::int64_t>(*time);
   const char type = block[type_field.at];
@@ -186,8 +186,7 @@ result<tar_entry> entry_of(std::string_view block, const extension& more) {
   else if (type == link_type)
     e.kind = tar_entry::kind_t::symlink;
   else
-    return damaged(std::string("an entry is neither file nor directory nor link: type '") + type +
-                   "'");
+    return damaged(std::string("an entry is not a file, directory or link: type '") + type + "'");
   if (e.kind == tar_entry::kind_t::symlink)
     e.target = more.target.value_or(text_in(block, link_field));
   if (const auto trouble = path_trouble(e.path); !trouble.empty())
@@ -206,7 +205,7 @@ std::string path_trouble(std::string_view path) {
     return "has a zero byte";
   for (const auto component : split(path, '/'))
     if (component.empty() || component == "." || component == "..")
-      return "is not below its directory: " + sanitize_utf8(path);
+      return "leads out of its directory: " + sanitize_utf8(path);
   return {};
 }
 

@@ -17,7 +17,7 @@ inline result<void> write_all(open_file& file, std::string_view bytes, const std
       return fail(std::move(written.error()));
     }
     if (*written == 0) {
-      return fail(errc::no_space, "the disk took no more bytes", path, "free some space");
+      return fail(errc::no_space, "the disk is full", path, "free some space");
     }
     bytes.remove_prefix(*written < bytes.size() ? *written : bytes.size());
   }

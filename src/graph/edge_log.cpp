@@ -325,18 +325,16 @@ void chain_verifier::accuse(const logged_edge& line) {
   for (std::size_t i = 0; i < std::min(line.prev.size(), wanted.size()); ++i)
     same += line.prev[i] == wanted[i] ? 1 : 0;
   if (previous_line_ == 0 || same > genesis.size() / 2)
-    add(report_.lines, chain_problem_kind::changed,
-        "its prev is not the hash of the line before it");
+    add(report_.lines, chain_problem_kind::changed, "prev is not the hash of the previous line");
   else
     add(previous_line_, chain_problem_kind::changed,
-        "it is not the line that line " + std::to_string(report_.lines) + " was chained to");
+        "not the line to which line " + std::to_string(report_.lines) + " was chained");
 }
 
 void chain_verifier::judge_older() {
   ++report_.older;
   if (report_.chained > 0) {
-    add(report_.lines, chain_problem_kind::unchained,
-        "it has no seq and prev, but follows a chain");
+    add(report_.lines, chain_problem_kind::unchained, "has no seq and prev, but follows a chain");
   }
 }
 

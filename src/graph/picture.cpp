@@ -97,7 +97,7 @@ result<picture> read_picture(std::string_view text) {
   const auto j = json::parse(text, nullptr, false);
   if (!j.is_object() || !j.contains("nodes") || !j.contains("edges") || !j["nodes"].is_array() ||
       !j["edges"].is_array())
-    return fail(errc::parse_error, "it is no picture of the graph");
+    return fail(errc::parse_error, "not a picture of the graph");
   picture p;
   for (const auto& n : j["nodes"])
     p.nodes.push_back({text_in(n, "id"), text_in(n, "label"), share_in(n, "score")});

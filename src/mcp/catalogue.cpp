@@ -39,7 +39,7 @@ offered_tool list_resources(std::string_view server) {
   t.definition.description = "Lists the resources (documents, data) of the server " +
                              std::string(server) + ": their URIs, names and descriptions.";
   t.definition.parameters_json =
-      R"({"type":"object","properties":{"cursor":{"type":"string","description":"To go on with a list that was too long: what its end says"}},"additionalProperties":false})";
+      R"({"type":"object","properties":{"cursor":{"type":"string","description":"To continue a list that was too long: the cursor at its end"}},"additionalProperties":false})";
   return t;
 }
 

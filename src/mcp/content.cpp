@@ -81,7 +81,7 @@ result_words words_of_call(std::string_view result_json) {
     } else if (type == "resource_link") {
       add(out.text, "[resource " + link_words(part) + "]");
     } else {
-      add(out.text, "[a part of type " + type.substr(0, 100) + ", which is not known here]");
+      add(out.text, "[a part of unknown type " + type.substr(0, 100) + "]");
     }
   }
   if (content.is_array() && content.size() > most_parts)
@@ -89,7 +89,7 @@ result_words words_of_call(std::string_view result_json) {
   if (const auto& structured = member(all, "structuredContent"); !has_text && !structured.is_null())
     add(out.text, dump(structured));
   if (out.text.empty())
-    out.text = out.is_error ? "the tool failed and said nothing" : "(no content)";
+    out.text = out.is_error ? "the tool failed without a message" : "(no content)";
   return out;
 }
 
@@ -97,7 +97,7 @@ result_words words_of_list(std::string_view result_json) {
   const auto all = parse(result_json);
   auto out = words_of_each(member(all, "resources"), link_words, "(no resources)");
   if (const auto next = text_in(all, "nextCursor"); !next.empty())
-    add(out.text, "[there are more: call again with this cursor: " + next + "]");
+    add(out.text, "[more resources: call again with this cursor: " + next + "]");
   return out;
 }
 

@@ -53,7 +53,7 @@ std::string kind_of(const json& field) {
   const auto kind = text_in(field, "type");
   if (kind == "array")
     if (const auto choices = choices_of(member(field, "items")))
-      return "a list of some of " + words_of(*choices);
+      return "a list of values from " + words_of(*choices);
   return kind.empty() ? "any" : kind;
 }
 
@@ -106,28 +106,28 @@ std::string in_bars(std::string_view text) {
 } // namespace
 
 std::string question_text(const std::string& server, const question& q) {
-  std::string out = "The server of tools " + server +
-                    " asks (its own words are behind the bars):\n" + in_bars(q.message);
+  std::string out =
+      "The tool server " + server + " asks (its own text is marked with |):\n" + in_bars(q.message);
   if (q.mode == "url")
-    return out + "It wants this address to be opened:\n" + in_bars(q.url) +
-           "Approving says that it was, or will be.\n";
+    return out + "It asks you to open this address:\n" + in_bars(q.url) +
+           "Approve to confirm that you have opened it, or will.\n";
   const auto schema = parse(q.schema_json);
   const auto& fields = member(schema, "properties");
   if (!fields.is_object() || fields.empty())
-    return out + "There is nothing to fill in.\n";
+    return out + "There are no fields to fill in.\n";
   out += "Fields:\n";
   for (const auto& [name, field] : fields.items()) {
     std::string line =
         name + " (" + kind_of(field) + (is_required(schema, name) ? ", required" : "");
     if (const auto& standard = member(field, "default"); !standard.is_null())
-      line += ", without a word: " + dump(standard);
+      line += ", default: " + dump(standard);
     line += ")";
     if (const auto says = text_in(field, "description"); !says.empty())
       line += ": " + says;
     out += in_bars(line);
   }
-  return out + "To answer, approve with --reason and the fields as a JSON object. Never a password "
-               "or a key: what is said stays on record.\n";
+  return out + "To answer, approve with --reason and the fields as a JSON object. Never enter a "
+               "password or a key: the answer is recorded.\n";
 }
 
 result<std::string> form_content(std::string_view schema_json, std::string_view note) {
@@ -143,12 +143,11 @@ result<std::string> form_content(std::string_view schema_json, std::string_view 
       const auto& value = it != given.end() ? *it : member(field, "default");
       if (value.is_null()) {
         if (is_required(schema, name))
-          return fail(errc::invalid_argument, "the field " + name + " is required, and not given");
+          return fail(errc::invalid_argument, "required field missing: " + name);
         continue;
       }
       if (!fits(field, value))
-        return fail(errc::invalid_argument,
-                    "the field " + name + " is no value of its kind (" + kind_of(field) + ")");
+        return fail(errc::invalid_argument, "the field " + name + " must be " + kind_of(field));
       out[name] = value;
     }
   return dump(out);

@@ -91,13 +91,13 @@ class mark_reader {
             bool on_chain) {
     const auto type = text_in(schema, "type");
     if (!name.is_string() || !is_token(name.get<std::string>()))
-      problem = "an x-mcp-header that is no name of a header";
+      problem = "an x-mcp-header that is not a header name";
     else if (!on_chain || path.empty())
-      problem = "an x-mcp-header at a place that is not reached by properties alone";
+      problem = "an x-mcp-header outside of plain properties";
     else if (type != "string" && type != "integer" && type != "boolean")
-      problem = "an x-mcp-header at a parameter that is no string, integer or boolean";
+      problem = "an x-mcp-header on a parameter that is not a string, integer or boolean";
     else if (!names_.insert(lower_case(name.get<std::string>())).second)
-      problem = "two x-mcp-headers of one name";
+      problem = "two x-mcp-headers with the same name";
     else if (found.size() >= most_marks)
       problem = "too many x-mcp-headers";
     else

@@ -170,17 +170,17 @@ bool is_session_lost(const exchange_t& e) {
 void http_link::impl::ended_badly(const exchange_t& e) {
   delivery_failure why;
   why.status = e.head.status;
-  why.what = "the server answers with HTTP status " + std::to_string(e.head.status);
+  why.what = "the server answered with HTTP status " + std::to_string(e.head.status);
   if (const auto m = read_message(e.body))
     if (const auto* r = std::get_if<rpc_response>(&*m); r != nullptr && r->error)
       why.error = r->error;
   if (e.head.status == http_unauthorized || e.head.status == http_forbidden)
-    why.what += "; it wants a key: `headers: {Authorization: …}` at the server";
+    why.what += "; it needs a key: set `headers: {Authorization: …}` of the server";
   else if (e.head.status >= http_redirect && e.head.status < 400)
-    why.what += "; redirections are not followed: give the address that it names";
+    why.what += "; redirects are not followed: use the address of the redirect";
   // Last, so that a secret which the cut goes through is found.
   if (why.error)
-    why.what += "; it says: " + std::string(cut_characters(why.error->message, 500));
+    why.what += "; its message: " + std::string(cut_characters(why.error->message, 500));
   why.session_gone = is_session_lost(e);
   const bool lost_outside = why.session_gone && !e.id && e.session == session_id && !e.greets;
   refuse(e, std::move(why));
@@ -247,7 +247,7 @@ void http_link::impl::ended(exchange_t e, const result<void>& transport, steady_
     return;
   }
   refuse(e, {0,
-             transport ? "the server ended its answer before the result came"
+             transport ? "the server ended its answer before the result"
                        : to_string(transport.error()),
              {},
              false});

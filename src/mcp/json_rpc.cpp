@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t error_text_characters = 2000;
 
 auto no_message(const std::string& why) {
-  return fail(errc::parse_error, "this is no message of the protocol: " + why);
+  return fail(errc::parse_error, "not a valid protocol message: " + why);
 }
 
 json to_json(const rpc_id& id) {
@@ -51,25 +51,25 @@ result<rpc_message> response_of(const json& all) {
   if (!id.is_null()) {
     out.id = id_in(id);
     if (!out.id)
-      return no_message("its id is neither a whole number nor a text");
+      return no_message("the id is not an integer or a string");
   }
   const auto& why = member(all, "error");
   const bool has_error = why.is_object() || why.is_string();
   const auto& value = member(all, "result");
   if (has_error && !value.is_null())
-    return no_message("it has both a result and an error");
+    return no_message("it has a result and an error");
   if (!has_error && !why.is_null())
-    return no_message("its error is no object");
+    return no_message("the error is not an object");
   if (!has_error && value.is_null())
-    return no_message("it has neither a result nor an error");
+    return no_message("it has no result and no error");
   if (!has_error && !value.is_object())
-    return no_message("its result is no object");
+    return no_message("the result is not an object");
   if (has_error)
     out.error = error_of(all.at("error"));
   else
     out.result_json = dump(value);
   if (!out.id && !out.error)
-    return no_message("a result without the id of its request");
+    return no_message("the result has no request id");
   return rpc_message(std::move(out));
 }
 
@@ -116,23 +116,23 @@ result<rpc_message> read_message(std::string_view text) {
   if (all.is_discarded()) {
     const auto mended = mend_json(text);
     if (!mended)
-      return no_message("it is not JSON");
+      return no_message("not JSON");
     all = parse(mended->text);
   }
   if (all.is_array())
-    return no_message("batches are not taken");
+    return no_message("batches are not supported");
   if (!all.is_object() || text_in(all, "jsonrpc") != "2.0")
-    return no_message("it is no object with \"jsonrpc\": \"2.0\"");
+    return no_message("not an object with \"jsonrpc\": \"2.0\"");
   const auto& method = member(all, "method");
   if (method.is_null())
     return response_of(all);
   if (!method.is_string())
-    return no_message("its method is no text");
+    return no_message("the method is not a string");
   if (!all.contains("id"))
     return rpc_message(rpc_notification{method.get<std::string>(), params_of(all)});
   const auto id = id_in(all.at("id"));
   if (!id)
-    return no_message("its id is neither a whole number nor a text");
+    return no_message("the id is not an integer or a string");
   return rpc_message(rpc_request{*id, method.get<std::string>(), params_of(all)});
 }
 

@@ -7,8 +7,8 @@ result<void> line_reader::feed(std::string_view bytes,
   const auto too_long = [&]() -> result<void> {
     given_up_ = true;
     line_ = {};
-    return fail(errc::limit_exceeded,
-                "a line of more than " + std::to_string(most_) + " bytes: this is no message");
+    return fail(errc::limit_exceeded, "a line of more than " + std::to_string(most_) +
+                                          " bytes is not a protocol message");
   };
   if (given_up_)
     return too_long();

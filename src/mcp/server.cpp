@@ -33,13 +33,13 @@ tl::expected<era_t, rpc_error> era_of(const json& params) {
     json data = json::object();
     data["supported"] = json::array({modern_version});
     data["requested"] = version;
-    return refuse(rpc_code::unsupported_version, "this revision of the protocol is not spoken here",
+    return refuse(rpc_code::unsupported_version, "this protocol revision is not supported",
                   dump(data));
   }
   // Nothing here depends on who asks or what they can do: a request without them is served.
   for (const auto* key : {meta_key::client, meta_key::capabilities})
     if (const auto& told = member(meta, key); !told.is_null() && !told.is_object())
-      return refuse(rpc_code::invalid_params, std::string("_meta must have an object as ") + key);
+      return refuse(rpc_code::invalid_params, std::string("_meta needs an object ") + key);
   return era_t::modern;
 }
 
@@ -95,7 +95,7 @@ std::optional<std::string> problem_of(const served_tool& tool, const json& given
   for (const auto& [name, value] : given.items()) {
     const auto type = text_in(member(known, name.c_str()), "type");
     if (type.empty())
-      return "the tool " + tool.name + " takes no argument " + name.substr(0, shown_name);
+      return "the tool " + tool.name + " has no argument " + name.substr(0, shown_name);
     if (type == "string" ? !value.is_string() : !value.is_number_unsigned())
       return "the argument " + name + " of " + tool.name + " must be of type " + type;
   }
@@ -123,7 +123,7 @@ made call(const std::vector<served_tool>& tools, const tool_performer& perform,
   if (arguments.is_null())
     arguments = json::object();
   if (!arguments.is_object())
-    return refuse(rpc_code::invalid_params, "the arguments are no object");
+    return refuse(rpc_code::invalid_params, "the arguments are not an object");
   if (auto problem = problem_of(*tool, arguments))
     return refuse(rpc_code::invalid_params, std::move(*problem));
   return words_of(perform(*tool, dump(arguments)));
@@ -154,7 +154,7 @@ server::outcome server::in_handshake_era(const rpc_request& request) {
     return dump(json::object());
   if (!greeted_)
     return refuse(rpc_code::invalid_request,
-                  "begin with initialize, or give each request its _meta (2026-07-28)");
+                  "start with initialize, or send _meta with each request (2026-07-28)");
   if (request.method == "tools/list")
     return dump(list_of(tools_));
   if (request.method == "tools/call")

@@ -26,7 +26,7 @@ std::string short_text(const std::string& text) {
 /// The server's own word for why there is no result: nobody's wrong use of this program.
 error refused_by(const rpc_error& e) {
   return {e.code == rpc_code::internal_error ? errc::io_error : errc::refused,
-          "the server answers with error " + std::to_string(e.code) + ": " + short_text(e.message),
+          "the server answered with error " + std::to_string(e.code) + ": " + short_text(e.message),
           {},
           {}};
 }
@@ -141,11 +141,10 @@ void session::impl::fail_session(error why) {
 
 void session::impl::odd(const std::string& what) {
   if (++odd_messages > most_odd_messages)
-    return fail_session(
-        {errc::parse_error,
-         "the server sends too much that is no message of the protocol; last: " + what,
-         {},
-         "a server on stdio must write nothing but messages to its stdout"});
+    return fail_session({errc::parse_error,
+                         "too many invalid messages from the server; the last one: " + what,
+                         {},
+                         "a stdio server must write only protocol messages to stdout"});
   if (odd_messages <= 3)
     note(true, what);
 }
@@ -168,7 +167,7 @@ void session::impl::on_response(const rpc_response& r, steady_time now,
   const auto number = number_of(*r.id);
   const auto it = number ? requests.find(*number) : requests.end();
   if (it == requests.end())
-    return; // late: nobody waits for it any more
+    return; // late: no caller is waiting for it
   const auto open = it->second;
   requests.erase(it);
   using kind = open_request::kind_t;
@@ -184,7 +183,7 @@ void session::impl::on_response(const rpc_response& r, steady_time now,
       return;
     if (r.error)
       return fail_session({errc::refused,
-                           "the server refuses the handshake: " + short_text(r.error->message),
+                           "the server refused the handshake: " + short_text(r.error->message),
                            {},
                            {}});
     return on_initialized(parse(r.result_json), now);
@@ -195,14 +194,14 @@ void session::impl::on_response(const rpc_response& r, steady_time now,
       return greet_again(now);
     if (now_in == phase::listing)
       return fail_session({errc::refused,
-                           "the server does not list its tools: " + short_text(r.error->message),
+                           "the server refused to list its tools: " + short_text(r.error->message),
                            {},
                            {}});
-    note(true, "the server does not list its tools again: " + short_text(r.error->message));
+    note(true, "the server refused to list its tools again: " + short_text(r.error->message));
     return end_listing(now);
   case kind::listen:
     if (r.error)
-      note(false, "the server tells of no changes: " + short_text(r.error->message));
+      note(false, "the server does not report changes: " + short_text(r.error->message));
     else if (o.http)
       listen_at = now + 30s;
     return;
@@ -253,13 +252,13 @@ void session::impl::on_request(const rpc_request& r, steady_time now,
                                std::optional<std::int64_t> via) {
   // A stateless server asks inside its results; nothing of ours may be an answer to it.
   if (era == era_t::modern)
-    return odd("the server sends a request (" + short_text(r.method) +
-               "), which its revision of the protocol does not allow");
+    return odd("the server sent a request (" + short_text(r.method) +
+               ") that its protocol revision does not allow");
   if (r.method == "ping")
     return respond(r.id, json::object());
   if (r.method != "elicitation/create")
     return refuse(r.id, rpc_code::method_not_found,
-                  "this client does not offer " + short_text(r.method));
+                  "this client does not support " + short_text(r.method));
   const auto params = r.params_json.empty() ? json::object() : parse(r.params_json);
   std::string call;
   if (const auto open = via ? requests.find(*via) : requests.end(); open != requests.end())
@@ -321,9 +320,9 @@ void session::impl::on_text(std::string_view text, steady_time now,
   const auto seen = look_at_unreadable(text);
   const auto id = seen.id ? seen.id : only_request(via);
   error why{errc::parse_error,
-            "the server's answer cannot be read: " + m.error().what,
+            "the server's answer is not valid: " + m.error().what,
             {},
-            "the server is at fault: look at what it writes"};
+            "check the output of the server"};
   if (!seen.is_answer || !id || !end_unread(*id, std::move(why), now))
     odd(m.error().what);
 }
@@ -352,7 +351,7 @@ session_effects session::on_undelivered(std::int64_t id, const delivery_failure&
     if (open.kind == kind::tools && s.now_in == impl::phase::ready && why.session_gone) {
       s.greet_again(now);
     } else if (open.kind == kind::tools && s.now_in == impl::phase::ready) {
-      s.note(true, "its tools cannot be listed again: " + why.what);
+      s.note(true, "cannot list its tools again: " + why.what);
       s.end_listing(now);
     } else {
       s.fail_session(e);
@@ -393,7 +392,7 @@ session_effects session::call(server_call what, steady_time now) {
     s.out.emplace_back(effect::call_done{
         key,
         s.calls.size() >= most_calls
-            ? fail(errc::overloaded, "too many calls of this server are under way")
+            ? fail(errc::overloaded, "too many calls to this server at once")
             : fail(errc::actor_down, "the connection to the server is closed", {}, "try again")});
     return s.take();
   }
@@ -406,7 +405,7 @@ session_effects session::call(server_call what, steady_time now) {
 }
 
 session_effects session::cancel(const std::string& key, steady_time now) {
-  impl_->drop_call(key, "nobody waits for it any more", now);
+  impl_->drop_call(key, "no caller is waiting for it", now);
   return impl_->take();
 }
 
@@ -424,7 +423,7 @@ session_effects session::on_time(steady_time now) {
     s.fail_session({errc::timed_out,
                     "the server was not ready within " + format_duration(s.o.start_timeout),
                     {},
-                    "look at what it writes to stderr, or give it more start_timeout"});
+                    "check its stderr, or raise start_timeout"});
     return s.take();
   }
   if (s.probe_until && now >= *s.probe_until) {
@@ -438,13 +437,13 @@ session_effects session::on_time(steady_time now) {
   for (const auto& key : late) {
     const auto c = s.calls.at(key);
     const bool too_long = c.deadline >= c.longest && c.what.longest > c.what.timeout;
-    s.drop_call(key, "it took too long", now);
+    s.drop_call(key, "timed out", now);
     s.out.emplace_back(effect::call_done{
-        key, too_long
-                 ? fail(errc::timed_out, "the server told of progress, but did not finish within " +
-                                             format_duration(c.what.longest))
-                 : fail(errc::timed_out,
-                        "the server did not answer within " + format_duration(c.what.timeout))});
+        key, too_long ? fail(errc::timed_out,
+                             "the server reported progress, but did not finish within " +
+                                 format_duration(c.what.longest))
+                      : fail(errc::timed_out, "the server did not answer within " +
+                                                  format_duration(c.what.timeout))});
   }
   std::vector<std::uint64_t> unanswered;
   for (const auto& [number, q] : s.questions)
@@ -459,7 +458,7 @@ session_effects session::on_time(steady_time now) {
       return r.second.kind == open_request::kind_t::tools && r.second.deadline <= now;
     });
     if (listing != s.requests.end()) {
-      s.note(true, "its tools were not listed again in time");
+      s.note(true, "listing its tools again timed out");
       s.requests.erase(listing);
       s.end_listing(now);
     }

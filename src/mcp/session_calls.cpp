@@ -174,8 +174,7 @@ void session::impl::on_call_result(const std::string& key, std::string result_js
     return finish_call(key, std::move(result_json));
   if (type == "input_required")
     return on_input_required(key, all, now);
-  finish_call(key, fail(errc::parse_error, "the server answers with a type of result that is not "
-                                           "known here"));
+  finish_call(key, fail(errc::parse_error, "the server answered with an unknown result type"));
 }
 
 /// The request that an answer without a readable id is for: the one on whose stream it came, else
@@ -215,7 +214,7 @@ bool session::impl::end_unread(std::int64_t id, error why, steady_time now) {
     if (now_in == phase::listing) {
       fail_session(std::move(why));
     } else {
-      note(true, "its tools cannot be listed again: " + why.what);
+      note(true, "cannot list its tools again: " + why.what);
       end_listing(now);
     }
     break;
@@ -239,21 +238,21 @@ void session::impl::on_input_required(const std::string& key, const json& result
   const auto& inputs = member(result, "inputRequests");
   const auto& state = member(result, "requestState");
   if (++c.rounds > most_rounds)
-    return finish_call(key, fail(errc::limit_exceeded, "the server asked for more in " +
-                                                           std::to_string(most_rounds) +
-                                                           " rounds, and still does"));
+    return finish_call(key,
+                       fail(errc::limit_exceeded, "the server still asks for input after " +
+                                                      std::to_string(most_rounds) + " rounds"));
   if ((!inputs.is_object() || inputs.empty()) && !state.is_string())
     return finish_call(
-        key, fail(errc::parse_error, "the server wants more to go on, and does not say what"));
+        key, fail(errc::parse_error, "the server needs more input, but does not say which"));
   if (inputs.is_object() && inputs.size() > most_questions)
-    return finish_call(key, fail(errc::limit_exceeded, "the server asks too much at once"));
+    return finish_call(key,
+                       fail(errc::limit_exceeded, "the server asks too many questions at once"));
   if (inputs.is_object())
     for (const auto& [name, wanted] : inputs.items())
       if (text_in(wanted, "method") != "elicitation/create")
-        return finish_call(
-            key,
-            fail(errc::refused, "the server wants " + text_in(wanted, "method").substr(0, 100) +
-                                    " of its client, which this node does not offer"));
+        return finish_call(key, fail(errc::refused, "the server needs " +
+                                                        text_in(wanted, "method").substr(0, 100) +
+                                                        ", which this node does not support"));
   if (state.is_string())
     c.state = state.get<std::string>();
   c.answers = json::object();
@@ -285,11 +284,11 @@ void session::impl::ask(const std::string& call, std::optional<rpc_id> request,
   const bool too_many = questions.size() > most_questions ||
                         (it != calls.end() && ++it->second.questions > most_questions);
   if (!o.asks || too_long || too_many) {
-    note(true, "a question is declined, " +
-                   (too_long  ? std::string("it is too long")
-                    : !o.asks ? std::string("nobody can be asked")
-                              : "a call asks " + std::to_string(most_questions) + " at most") +
-                   ". It asks a person: " + std::string(cut_characters(q.message, 200)));
+    note(true, "declined a question: " +
+                   (too_long  ? std::string("too long")
+                    : !o.asks ? std::string("no person can be asked here")
+                              : "a call can ask at most " + std::to_string(most_questions)) +
+                   ". The question: " + std::string(cut_characters(q.message, 200)));
     return answered(number, {"decline", {}}, now);
   }
   out.emplace_back(effect::ask{number, std::move(q)});

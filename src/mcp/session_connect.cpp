@@ -79,11 +79,11 @@ void session::impl::choose(const std::vector<std::string>& offered, steady_time 
   } else if (std::ranges::any_of(legacy_versions, has)) {
     return initialize(now);
   }
-  fail_session({errc::refused,
-                "the server speaks no version of the protocol that this node speaks; it offers: " +
-                    joined(offered),
-                {},
-                {}});
+  fail_session(
+      {errc::refused,
+       "the server has no protocol version that this node supports; it offers: " + joined(offered),
+       {},
+       {}});
 }
 
 void session::impl::on_discover_error(const rpc_error& e, steady_time now) {
@@ -92,7 +92,7 @@ void session::impl::on_discover_error(const rpc_error& e, steady_time now) {
   if (e.code == rpc_code::unsupported_version)
     return choose(texts_in(e.data_json.empty() ? json() : parse(e.data_json), "supported"), now);
   if (e.code == rpc_code::header_mismatch || e.code == rpc_code::missing_capability)
-    return fail_session({errc::refused, "the server refuses this client: " + e.message, {}, {}});
+    return fail_session({errc::refused, "the server refused this client: " + e.message, {}, {}});
   initialize(now);
 }
 
@@ -131,8 +131,8 @@ void session::impl::on_initialized(const json& result, steady_time now) {
   const auto agreed = text_in(result, "protocolVersion");
   if (!is_legacy_version(agreed))
     return fail_session({errc::refused,
-                         "the server answers the handshake with version " + agreed.substr(0, 100) +
-                             " of the protocol, which is not known here",
+                         "the server answered the handshake with an unknown protocol version: " +
+                             agreed.substr(0, 100),
                          {},
                          {}});
   std::erase_if(requests,
@@ -187,16 +187,16 @@ void session::impl::on_tools(const json& result, steady_time now) {
   std::string too_much;
   if (page_tools.size() > most_tools) {
     page_tools.resize(most_tools);
-    too_much = "it has more than " + std::to_string(most_tools) + " tools";
+    too_much = "the server has more than " + std::to_string(most_tools) + " tools";
   } else if (page_bytes > tools_bytes) {
-    too_much = "its list of tools is longer than " + std::to_string(tools_bytes >> 20) + " MiB";
+    too_much = "the list of tools is longer than " + std::to_string(tools_bytes >> 20) + " MiB";
   } else if (next && cursors.size() + 1 >= most_pages) {
-    too_much = "its list of tools has more than " + std::to_string(most_pages) + " pages";
+    too_much = "the list of tools has more than " + std::to_string(most_pages) + " pages";
   } else if (next && (next->empty() || std::ranges::find(cursors, *next) != cursors.end())) {
-    too_much = "its list of tools goes in a circle";
+    too_much = "the list of tools repeats itself";
   }
   if (!too_much.empty())
-    note(true, too_much + "; the rest is left out");
+    note(true, too_much + "; the other tools are ignored");
   if (next && too_much.empty()) {
     cursors.push_back(*next);
     return list_tools(now, *next);

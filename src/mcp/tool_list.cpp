@@ -21,18 +21,18 @@ constexpr std::string_view forbidden_name = "kernel_goal";
 /// Why a tool cannot be offered; empty: it can.
 std::string problem_of(const json& t, const std::string& name) {
   if (name.empty() || name.size() > name_bytes)
-    return "it has no name, or one that is too long";
+    return "its name is missing or too long";
   if (name == forbidden_name)
-    return "no tool may be called so: GOAL.md changes by write_file";
+    return "this name is reserved: agents change GOAL.md with write_file";
   // Names go where nothing may be taken out of them: calls, requests for approvals, the trust file.
   if (config::redact_shapes(name) != name)
     return "its name looks like a secret";
   const auto& schema = member(t, "inputSchema");
   if (!schema.is_object())
-    return "its inputSchema is no object";
+    return "its inputSchema is not an object";
   const auto& type = member(schema, "type");
   if (!type.is_null() && type != "object")
-    return "its arguments are no object";
+    return "its arguments are not an object";
   return {};
 }
 
@@ -47,7 +47,7 @@ std::optional<std::string> read_tools(const json& page, bool http, std::vector<s
     tool.name = text_in(t, "name");
     auto problem = problem_of(t, tool.name);
     if (problem.empty() && std::ranges::find(tools, tool.name, &server_tool::name) != tools.end())
-      problem = "there is another one of this name";
+      problem = "another tool has the same name";
     if (problem.empty()) {
       auto schema = t.at("inputSchema");
       if (!schema.contains("type"))
@@ -62,7 +62,7 @@ std::optional<std::string> read_tools(const json& page, bool http, std::vector<s
     }
     if (!problem.empty()) {
       left_out("the tool " + std::string(cut_characters(tool.name, 100)) +
-               " is left out: " + problem);
+               " is ignored: " + problem);
       continue;
     }
     tool.description = text_in(t, "description");

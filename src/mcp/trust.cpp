@@ -36,7 +36,7 @@ class filler {
         break;
       const auto end = text.find('}', begin);
       if (end == std::string::npos) {
-        into_.problem = "a ${ without its }";
+        into_.problem = "a ${ without a }";
         return out;
       }
       out += value_of(text.substr(begin + 2, end - begin - 2));
@@ -152,18 +152,18 @@ bool may_be_file(std::string_view path) {
 
 std::string problem_of(const config::mcp_server& s, const std::string& type) {
   if (!config::is_mcp_name(s.name))
-    return "its name is no name of a server: letters, digits, - and single _ inside";
+    return "its name is not valid: use letters, digits, - and single _ (not at the ends)";
   if (type == "sse")
-    return "the transport HTTP with SSE is not spoken; give the address of streamable HTTP";
+    return "HTTP with SSE is not supported; use the URL for streamable HTTP";
   if (s.command.empty() == s.url.empty())
-    return "it has neither a command nor a url, or both";
+    return "it needs either a command or a url";
   if (s.url.empty())
     return {};
   const auto address = parse_web_address(s.url);
   if (!address)
-    return "its url is no web address: " + address.error().what;
+    return "its url is not a web address: " + address.error().what;
   if (!address->secure && !is_loopback_host(address->host))
-    return "its url is plain http, and not of this machine";
+    return "its url is plain http to another machine";
   return {};
 }
 
@@ -195,7 +195,7 @@ found_server server_of_entry(const std::string& name, const json& entry,
   if (auto problem = problem_of(d, text_in(entry, "type")); !problem.empty())
     out.problem = std::move(problem);
   else if (out.shown.size() > definition_bytes)
-    out.problem = "its definition is longer than a person can look at: " +
+    out.problem = "its definition is too long to review: more than " +
                   std::to_string(definition_bytes >> 10) + " KiB";
   return out;
 }
@@ -206,16 +206,15 @@ result<std::vector<found_server>> read_mcp_json(std::string_view text,
                                                 const config::environment_lookup& environment) {
   if (text.size() > mcp_json_bytes)
     return fail(errc::limit_exceeded,
-                "it is longer than " + std::to_string(mcp_json_bytes >> 10) + " KiB");
+                "longer than " + std::to_string(mcp_json_bytes >> 10) + " KiB");
   if (auto deep = check_json_depth(text); !deep)
     return fail(std::move(deep.error()));
   const auto all = parse(text);
   const auto& servers = member(all, "mcpServers");
   if (!servers.is_object())
-    return fail(errc::parse_error, "it is no JSON object with an object mcpServers");
+    return fail(errc::parse_error, "not a JSON object with an object mcpServers");
   if (servers.size() > most_servers)
-    return fail(errc::limit_exceeded,
-                "it names more than " + std::to_string(most_servers) + " servers");
+    return fail(errc::limit_exceeded, "more than " + std::to_string(most_servers) + " servers");
   std::vector<found_server> out;
   for (const auto& [name, entry] : servers.items())
     out.push_back(server_of_entry(name, entry, environment));
@@ -243,9 +242,9 @@ std::string unseen_problem(const found_server& s, const std::vector<std::string>
   const auto text = pin_text(s);
   if (config::redact_text(text, secrets) == text)
     return {};
-  return "its definition holds what looks like a secret, which would not be shown to whoever is to "
-         "trust it: put the secret into an environment variable and write ${NAME} in its place, or "
-         "rename what only looks like one";
+  return "its definition seems to contain a secret, which a reviewer would not see: put the secret "
+         "into an environment variable and write ${NAME} instead, or rename the value if it is not "
+         "a secret";
 }
 
 std::vector<std::string> named_paths(const config::mcp_server& s, const std::string& cwd,
@@ -279,13 +278,13 @@ std::vector<std::string> program_changes(const program_prints& then, const progr
   for (const auto& [path, hash] : now) {
     const auto was = then.find(path);
     if (was == then.end())
-      all.push_back("the file " + path + " was not there, or not looked at");
+      all.push_back("the file " + path + " is new or was not checked");
     else if (was->second != hash)
-      all.push_back("the file " + path + " is another one");
+      all.push_back("the file " + path + " has changed");
   }
   for (const auto& [path, hash] : then)
     if (!now.contains(path))
-      all.push_back("the file " + path + " is gone");
+      all.push_back("the file " + path + " was removed");
   return all;
 }
 
@@ -306,7 +305,7 @@ pinned_tools by_pins(const std::vector<std::pair<std::string, std::string>>& pin
     if (pin == pins.end())
       out.withheld[t.name] = "new, without a pin";
     else if (pin->second != tool_pin(t))
-      out.withheld[t.name] = "its description or its arguments are not those that were pinned";
+      out.withheld[t.name] = "its description or arguments differ from the pin";
     else
       out.usable.push_back(t);
   }
@@ -332,13 +331,13 @@ std::vector<std::string> changes_since(const trusted_server& then,
     if (was == then.tools.end())
       all.push_back("the tool " + name + " is new");
     else if (was->second.description != print.description)
-      all.push_back("the tool " + name + " describes itself in other words");
+      all.push_back("the tool " + name + " has another description");
     else if (was->second.schema != print.schema)
-      all.push_back("the tool " + name + " takes other arguments");
+      all.push_back("the tool " + name + " has other arguments");
   }
   for (const auto& [name, print] : then.tools)
     if (!present.contains(name))
-      all.push_back("the tool " + name + " is gone");
+      all.push_back("the tool " + name + " was removed");
   return all;
 }
 
@@ -365,17 +364,17 @@ std::string trust_text(const std::vector<trusted_server>& all) {
 
 result<std::vector<trusted_server>> read_trust(std::string_view text) {
   const auto bad = [](const std::string& why) {
-    return fail(errc::corrupt, "the list of trusted servers cannot be read: " + why, {},
-                "mend the file, or remove it: then nothing is trusted");
+    return fail(errc::corrupt, "cannot read the list of trusted servers: " + why, {},
+                "fix the file, or remove it, so that no server is trusted");
   };
   if (auto deep = check_json_depth(text); !deep)
     return bad(deep.error().what);
   const auto all = parse(text);
   if (text_in(all, "schema") != trust_schema)
-    return bad(std::string("its schema is not ") + trust_schema);
+    return bad(std::string("the schema is not ") + trust_schema);
   const auto& servers = member(all, "servers");
   if (!servers.is_array())
-    return bad("it has no list of servers");
+    return bad("no list of servers");
   std::vector<trusted_server> out;
   for (const auto& s : servers) {
     trusted_server t;

@@ -40,22 +40,22 @@ result<std::string> text_member(const json& object, const char* name) {
   if (it == object.end() || it->is_null())
     return std::string();
   if (!it->is_string())
-    return fail(bad_line(std::string(name) + " is not a text", "put it in quotation marks"));
+    return fail(bad_line(std::string(name) + " is not a string", "put it in quotation marks"));
   return it->get<std::string>();
 }
 
 result<void> check_sizes(const memory_entry& e) {
   for (const auto* name : {&e.key, &e.source, &e.author, &e.section})
     if (name->size() > most_name_bytes)
-      return fail(bad_line("a name of " + std::to_string(name->size()) + " bytes",
+      return fail(bad_line("a name is too long: " + std::to_string(name->size()) + " bytes",
                            "key, source, author and section have at most " +
                                std::to_string(most_name_bytes) + " bytes"));
   if (trim(e.text).empty())
-    return fail(bad_line("text is missing or empty", "give the text to remember: \"text\": \"…\""));
+    return fail(bad_line("text is missing or empty", "add the text to remember: \"text\": \"…\""));
   if (e.text.size() > most_entry_bytes)
     return fail(
-        bad_line("a text of " + std::to_string(e.text.size()) + " bytes",
-                 "divide it: an entry has at most " + std::to_string(most_entry_bytes) + " bytes"));
+        bad_line("the text is too long: " + std::to_string(e.text.size()) + " bytes",
+                 "split it: an entry has at most " + std::to_string(most_entry_bytes) + " bytes"));
   return {};
 }
 
@@ -214,12 +214,12 @@ bool is_file_in(std::string_view path, std::string_view folder, std::string_view
 result<memory_entry> read_import_line(std::string_view line) {
   auto mended = mend_json(line);
   if (!mended)
-    return fail(bad_line("no JSON value: " + mended.error().what,
-                         "write one JSON object a line: {\"time\": \"2026-02-13T10:00:00Z\", "
+    return fail(bad_line("not JSON: " + mended.error().what,
+                         "write one JSON object per line: {\"time\": \"2026-02-13T10:00:00Z\", "
                          "\"text\": \"…\"}"));
   const auto object = json::parse(mended->text, nullptr, false);
   if (!object.is_object())
-    return fail(bad_line("no JSON object", "write one JSON object a line"));
+    return fail(bad_line("not a JSON object", "write one JSON object per line"));
   memory_entry e;
   struct member {
     const char* name;
@@ -236,8 +236,8 @@ result<memory_entry> read_import_line(std::string_view line) {
   }
   const auto at = parse_rfc3339(time);
   if (!at)
-    return fail(bad_line(time.empty() ? "time is missing" : "time cannot be read: " + time,
-                         "write it as in RFC 3339, with its zone: 2026-02-13T10:00:00Z"));
+    return fail(bad_line(time.empty() ? "time is missing" : "not a time: " + time,
+                         "use RFC 3339 with a time zone, such as 2026-02-13T10:00:00Z"));
   e.time = *at;
   if (auto fits = check_sizes(e); !fits)
     return fail(std::move(fits.error()));

@@ -101,8 +101,8 @@ class chooser {
 };
 
 std::string left_out(std::size_t entries, std::int64_t tokens) {
-  return "(" + std::to_string(entries) + (entries == 1 ? " entry is" : " entries are") +
-         " left out, the older ones of their sections: " + std::to_string(tokens) +
+  return "(" + std::to_string(entries) + (entries == 1 ? " older entry is" : " older entries are") +
+         " left out: " + std::to_string(tokens) +
          " tokens. `recall` and `boyd memory recall` find them.)\n";
 }
 

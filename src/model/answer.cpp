@@ -182,7 +182,7 @@ void answer_reader::state::take_choice(const json& choice, const json& value,
   if (!piece) // a server that does not stream may still send events, and the other way round
     piece = member(choice, message_key == std::string_view("delta") ? "message" : "delta");
   if (piece && !message.add(*piece))
-    return fail_with(bad_answer("more calls of tools than " + std::to_string(calls_of_an_answer)));
+    return fail_with(bad_answer("more tool calls than " + std::to_string(calls_of_an_answer)));
   const auto reason = lower(text_of(choice, "finish_reason"));
   if (is_failure(reason)) {
     const auto* error = member(choice, "error");
@@ -205,9 +205,8 @@ void answer_reader::state::end_plain() {
   const auto value = parse_json(text);
   if (!value) {
     const bool page = text.front() == '<';
-    return fail_with(bad_answer(page
-                                    ? "the answer is a page for people, no JSON; is base_url right?"
-                                    : "the answer: " + value.error().what));
+    return fail_with(bad_answer(page ? "the answer is an HTML page, not JSON; check base_url"
+                                     : "the answer: " + value.error().what));
   }
   if (is_error(*value))
     return fail_with(trouble_of_object(text));
@@ -221,7 +220,7 @@ std::variant<chat_answer, trouble> answer_reader::state::conclude() {
   if (!chose)
     return bad_answer(done ? "a stream without an answer" : "the stream ended before an answer");
   if (!done && !finished)
-    return bad_answer("the stream broke off");
+    return bad_answer("the stream ended early");
   const auto size = message.progress();
   message.finish(answer);
   if (!answer.used.reported)

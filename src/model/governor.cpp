@@ -80,7 +80,7 @@ void governor_core::ask(ticket_id ticket, const std::string& agent, std::int64_t
   if (waiting_count_ >= governor_queue) {
     auto why = refusal(trouble_kind::overloaded, "provider " + limits_.provider_id + ": " +
                                                      std::to_string(governor_queue) +
-                                                     " calls wait already");
+                                                     " calls are already waiting");
     why.retry_after = rate_limit_pause;
     refused_.push_back({ticket, false, std::move(why)});
     return;
@@ -90,7 +90,7 @@ void governor_core::ask(ticket_id ticket, const std::string& agent, std::int64_t
     auto why = refusal(trouble_kind::bad_answer,
                        "provider " + limits_.provider_id + ": the last " +
                            std::to_string(bad->second.answers) + " answers to " + agent +
-                           " could not be read, its calls wait; the last: " + bad->second.last);
+                           " were unreadable, so its calls wait; the last: " + bad->second.last);
     why.retry_after = bad->second.closed_until - now;
     refused_.push_back({ticket, false, std::move(why)});
     return;
@@ -261,7 +261,7 @@ std::optional<trouble> governor_core::closed_because(const std::string& model,
   auto why =
       refusal(trouble_kind::unavailable,
               "provider " + limits_.provider_id + (model.empty() ? "" : ", " + model) + ": " +
-                  std::to_string(breaker_failures) + " failures in a row, calls wait" +
+                  std::to_string(breaker_failures) + " failures in a row, so calls wait" +
                   (c.last.empty() ? "" : "; the last: ") + c.last);
   why.retry_after = *c.opened_at + breaker_wait - now;
   return why;
@@ -274,7 +274,7 @@ std::optional<trouble> governor_core::pause_because(const std::string& model,
     return std::nullopt;
   auto why = refusal(trouble_kind::rate_limited,
                      "provider " + limits_.provider_id + (model.empty() ? "" : ", " + model) +
-                         ": it asks for a pause of " + format_duration(p.until - now) +
+                         ": the provider asks for a pause of " + format_duration(p.until - now) +
                          (p.last.empty() ? "" : "; the last: ") + p.last);
   why.retry_after = p.until - now;
   return why;

@@ -174,10 +174,12 @@ void provider_probe::note(std::string name, std::optional<bool>& finding, bool c
   finding = can;
   std::string next;
   if (pick(configured_) != can)
-    next = pick(provider_.said)
-               ? "the configuration says otherwise: capabilities: {" + name + ": " +
-                     (can ? "true" : "false") + "} at provider " + provider_.provider_id
-               : std::string("nothing: this is used from now on, the configuration leaves it open");
+    next =
+        pick(provider_.said)
+            ? "the configuration says otherwise: capabilities: {" + name + ": " +
+                  (can ? "true" : "false") + "} of provider " + provider_.provider_id
+            : std::string(
+                  "nothing: Boyd uses this from now on, because the configuration does not set it");
   say(std::move(name), can ? probe_state::works : probe_state::lacks, std::move(what),
       std::move(next));
 }
@@ -195,23 +197,23 @@ std::string provider_probe::advice(const trouble& t, const result<void>& transpo
   if (!answered(t) && !transport) {
     if (transport.error().code == errc::refused)
       return "check base_url of " + at +
-             ", and whether the system trusts who signed the certificate (a proxy, an own "
-             "authority: add it with update-ca-certificates)";
+             ", and whether the system trusts the certificate (add the CA of a proxy or company "
+             "with update-ca-certificates)";
     if (transport.error().code == errc::timed_out)
-      return "is the server busy, or does it load the model for the first time? Then try again; "
-             "else check base_url of " +
+      return "if the server is busy or still loads the model, try again; otherwise check base_url "
+             "of " +
              at;
-    return "is the server running there" +
+    return "check that the server is running" +
            std::string(provider_.preset == "ollama" ? " (ollama serve)" : "") +
-           "? Check base_url of " + at + ", the name and the port";
+           ", and check host and port in base_url of " + at;
   }
   constexpr int redirects = 3; // 301, 307, …
   if (t.status / 100 == redirects)
-    return "set base_url of " + at + " to the address that it leads to";
+    return "set base_url of " + at + " to the address of the redirect";
   switch (t.kind) {
   case trouble_kind::unauthorized:
-    return key_.empty() ? "no key is configured: set api_key: ${VARIABLE} or api_key_file at " + at
-                        : "the key is wrong, or may not use " + model_ +
+    return key_.empty() ? "no key is configured: set api_key: ${VARIABLE} or api_key_file of " + at
+                        : "the key is wrong, or must not use " + model_ +
                               ": check api_key or api_key_file of " + at;
   case trouble_kind::not_found:
     if (listed_)
@@ -219,14 +221,14 @@ std::string provider_probe::advice(const trouble& t, const result<void>& transpo
                              : "set model of " + at + " to one of: " + shown(models_);
     return "check base_url of " + at + " (it usually ends with /v1), then model";
   case trouble_kind::quota:
-    return "there is no credit left: look at the account's billing";
+    return "no credit left: check the billing of the account";
   case trouble_kind::rate_limited:
   case trouble_kind::overloaded:
     return "try again later";
   case trouble_kind::bad_answer:
     return "check base_url of " + at + " (it usually ends with /v1)";
   default:
-    return "see what the endpoint says; then model and base_url of " + at;
+    return "read the message of the endpoint, then check model and base_url of " + at;
   }
 }
 
@@ -248,7 +250,7 @@ void provider_probe::on_models(const http_head& head, std::string_view body,
   const auto list = parse_json(body);
   const auto* data = list ? member(*list, "data") : nullptr;
   if (data == nullptr || !data->is_array())
-    return say("models", probe_state::unclear, "what came at /models is no list of models",
+    return say("models", probe_state::unclear, "/models did not return a list of models",
                "check base_url of provider " + provider_.provider_id +
                    " (it usually ends with /v1)");
   listed_ = true;
@@ -260,12 +262,13 @@ void provider_probe::on_models(const http_head& head, std::string_view body,
       models_, [&](const auto& id) { return id == model_ || id == "models/" + model_; });
   const auto count = std::to_string(models_.size()) + (models_.size() == 1 ? " model" : " models");
   if (there)
-    return say("models", probe_state::works, count + ", " + model_ + " among them");
+    return say("models", probe_state::works, count + ", " + model_ + " is one of them");
   std::string next = "if the next check fails: set model of provider " + provider_.provider_id +
                      (models_.empty() ? "" : " to one of: " + shown(models_));
   if (provider_.preset == "ollama")
     next += ", or: ollama pull " + model_;
-  say("models", probe_state::unclear, count + ", " + model_ + " not among them", std::move(next));
+  say("models", probe_state::unclear, count + ", " + model_ + " is not one of them",
+      std::move(next));
 }
 
 void provider_probe::on_trouble(const trouble& t, const result<void>& transport) {
@@ -335,15 +338,15 @@ void provider_probe::on_stream(const chat_answer& a, bool streamed) {
   const bool asked = std::exchange(at_, step::tools) == step::stream;
   if (!streamed) {
     note("stream", found_.stream, false, "the answer comes in one piece");
-    return say("stream_usage", probe_state::skipped, "there is no stream");
+    return say("stream_usage", probe_state::skipped, "no stream");
   }
   note("stream", found_.stream, true, "the answer comes as a stream");
   if (asked && a.used.reported)
-    note("stream_usage", found_.stream_usage, true, "the stream ends with what was used");
+    note("stream_usage", found_.stream_usage, true, "the stream ends with the usage");
   else
     note("stream_usage", found_.stream_usage, false,
-         asked ? "the stream does not say what was used; Boyd estimates it"
-               : "stream_options is refused; Boyd estimates what was used");
+         asked ? "the stream does not report usage; Boyd estimates it"
+               : "stream_options is refused; Boyd estimates the usage");
 }
 
 void provider_probe::on_tools(const chat_answer& a) {
@@ -352,8 +355,8 @@ void provider_probe::on_tools(const chat_answer& a) {
   if (called)
     note("tools", found_.tools, true, "the tool was called");
   else
-    say("tools", probe_state::unclear, "the endpoint takes tools, but the model did not call it",
-        "for agents with tools choose a model that calls them");
+    say("tools", probe_state::unclear, "the endpoint accepts tools, but the model did not call one",
+        "for agents with tools, choose a model that calls tools");
   at_ = step::schema;
 }
 
@@ -362,12 +365,12 @@ void provider_probe::on_schema(const chat_answer& a) {
   const auto value = parse_json(a.text);
   const auto* legs = value ? member(*value, "legs") : nullptr;
   if (legs != nullptr && legs->is_number_integer())
-    return note("schema", found_.schema, true, "the answer keeps to a schema");
+    return note("schema", found_.schema, true, "the answer follows the schema");
   if (a.stop == stop_reason::length)
     return say("schema", probe_state::unclear, "the answer was cut off before its end");
   note("schema", found_.schema, false,
-       "response_format is taken, but the answer does not keep to it; Boyd tells the schema in the "
-       "prompt");
+       "response_format is accepted, but the answer does not follow it; Boyd puts the schema into "
+       "the prompt");
 }
 
 } // namespace boyd::model

@@ -136,9 +136,8 @@ std::string cap_usage(usage& used, std::size_t request_bytes, std::int64_t outpu
   used.output = std::min(used.output, most_output);
   used.cached = std::min(used.cached, used.input);
   used.reasoning = std::min(used.reasoning, used.output);
-  return "the provider reported " + reported +
-         ", more than the call can have used; booked: " + std::to_string(used.input) + " and " +
-         std::to_string(used.output);
+  return "the provider reported " + reported + ", more than the call can have used; counted as " +
+         std::to_string(used.input) + " and " + std::to_string(used.output);
 }
 
 } // namespace boyd::model

@@ -38,7 +38,7 @@ std::string shown(const std::string& text, std::size_t characters,
   const auto clean = config::redact_text(sanitize_utf8(text), secrets);
   std::string out(cut_characters(clean, characters));
   if (out.size() < clean.size())
-    out += "\n[cut: " + std::to_string(clean.size() - out.size()) + " bytes more]";
+    out += "\n[cut: " + std::to_string(clean.size() - out.size()) + " more bytes]";
   return out;
 }
 

@@ -120,8 +120,7 @@ problem check(const take_back& op) {
 
 problem check(const find_dispatch& op) {
   if (op.dispatch_id.size() < min_id_prefix)
-    return wrong("a dispatch id needs at least " + std::to_string(min_id_prefix) +
-                 " characters to be looked up");
+    return wrong("a dispatch id needs at least " + std::to_string(min_id_prefix) + " characters");
   return {};
 }
 
@@ -152,13 +151,13 @@ problem check(const reserve_spend& op) {
   if (op.call_id.empty() || op.kernel_id.empty() || op.agent_id.empty())
     return wrong("a call needs a call_id, a kernel_id and an agent_id");
   if (!may_be(op.most))
-    return wrong("call " + op.call_id + " cannot use so much");
+    return wrong("call " + op.call_id + " has a usage out of range");
   if (op.limits.size() > most_scopes)
     return wrong("call " + op.call_id + " has too many limits");
   std::set<std::string_view> scopes;
   for (const auto& l : op.limits)
     if (l.scope.empty() || l.tokens < 0 || l.cost < 0 || !scopes.insert(l.scope).second)
-      return wrong("a limit of call " + op.call_id + " has no scope of its own, or is negative");
+      return wrong("a limit of call " + op.call_id + " has no unique scope, or is negative");
   return {};
 }
 
@@ -166,7 +165,7 @@ problem check(const settle_spend& op) {
   if (op.call_id.empty())
     return wrong("a call needs a call_id");
   if (!may_be(op.used))
-    return wrong("call " + op.call_id + " cannot have used so much");
+    return wrong("call " + op.call_id + " has a usage out of range");
   return {};
 }
 
@@ -186,12 +185,12 @@ problem check(const list_spend& op) {
 
 problem check(const release_spend& op) {
   if (op.call_id.empty() || op.by.empty() || op.reason.empty())
-    return wrong("a release names the call, the person and the reason");
+    return wrong("a release needs the call, the person and the reason");
   if (op.by.size() > most_approval_text || op.reason.size() > most_approval_text)
     return wrong("a text of the release is too long: at most " +
                  std::to_string(most_approval_text) + " bytes");
   if (!may_be({op.used_tokens, 0, 0, 0, op.used_cost}))
-    return wrong("call " + op.call_id + " cannot have used so much");
+    return wrong("call " + op.call_id + " has a usage out of range");
   return {};
 }
 
@@ -199,9 +198,9 @@ problem check(const ask_approval& op) {
   const auto& m = op.matter;
   if (op.approval_id.size() < min_id_prefix || m.kernel_id.empty() || m.agent_id.empty() ||
       m.dispatch_id.empty() || m.tool.empty() || m.arguments_sha256.empty() || op.fence < 1)
-    return wrong("a request for an approval says who asks for what");
+    return wrong("an approval request needs an agent and an action");
   if (op.lives < milliseconds{1} || op.lives > longest_approval)
-    return wrong("request " + op.approval_id + " has no time, or too much");
+    return wrong("request " + op.approval_id + " has no valid time limit");
   if (m.shown.size() > most_shown_bytes)
     return error{errc::limit_exceeded,
                  "the request is too long to review: " + std::to_string(m.shown.size()) +
@@ -215,7 +214,7 @@ problem check(const ask_approval& op) {
 
 problem check(const store::decide_approval& op) {
   if (op.approval_id.empty() || op.hash.empty() || op.by.empty() || op.decision_id.empty())
-    return wrong("a decision says what was seen, and who decides");
+    return wrong("a decision needs the hash of the request and the person");
   if (op.hash.size() > most_approval_text || op.note.size() > most_approval_text ||
       op.by.size() > most_approval_text || op.refused.size() > most_approval_text)
     return wrong("a text of the decision is too long");
@@ -224,20 +223,20 @@ problem check(const store::decide_approval& op) {
 
 problem check(const store::use_approval& op) {
   if (op.approval_id.empty() || op.hash.empty() || op.use_id.empty() || op.fence < 1)
-    return wrong("the use of an approval says what is done, and by which run");
+    return wrong("the use of an approval needs the action and the run");
   return {};
 }
 
 problem check(const withdraw_approvals& op) {
   if (op.dispatch_id.empty() || op.fence < 1)
-    return wrong("what is withdrawn belongs to a run");
+    return wrong("a withdrawal needs a run");
   return {};
 }
 
 problem check(const find_approval& op) {
   if (op.approval_id.size() < min_id_prefix)
     return wrong("an approval's id needs at least " + std::to_string(min_id_prefix) +
-                 " characters to be looked up");
+                 " characters");
   return {};
 }
 

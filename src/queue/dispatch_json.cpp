@@ -65,7 +65,7 @@ Number whole(const json& object, const char* key) {
           ? std::in_range<Number>(value.get<std::uint64_t>())
           : value.is_number_integer() && std::in_range<Number>(value.get<std::int64_t>());
   if (!holds)
-    throw json::other_error::create(0, std::string{"no whole number in range: "} + key, nullptr);
+    throw json::other_error::create(0, std::string{"not an integer in range: "} + key, nullptr);
   return value.get<Number>();
 }
 

@@ -30,8 +30,8 @@ result<void> check_deletions(repository& repo, const std::vector<path_change>& c
               "the commit would delete " + std::to_string(deleted) + " of " +
                   std::to_string(*tracked) + " tracked files",
               path,
-              "bring them back with `git checkout HEAD -- .` there, or, if it is meant, commit by "
-              "hand: `git add -A && git commit`");
+              "restore them there with `git checkout HEAD -- .`, or, if intended, commit by hand: "
+              "`git add -A && git commit`");
 }
 
 } // namespace boyd::state

@@ -98,12 +98,12 @@ std::string with_line_end(std::string_view block, std::string_view line_end) {
 
 std::string damage_of(std::string_view file_text) {
   if (file_text.empty())
-    return "it is empty";
+    return "the file is empty";
   // A hole is at least a sector wide, or the file is nothing else; a lone NUL is an agent's.
   if (file_text.find_first_not_of('\0') == std::string_view::npos)
-    return "it has nothing but NUL bytes";
+    return "the file has only NUL bytes";
   static const std::string hole(hole_bytes, '\0');
-  return file_text.find(hole) == std::string_view::npos ? "" : "it has a hole of NUL bytes";
+  return file_text.find(hole) == std::string_view::npos ? "" : "the file has a block of NUL bytes";
 }
 
 std::string replace_runtime_block(std::string_view file_text, std::string_view block_text) {

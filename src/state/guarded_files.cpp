@@ -10,9 +10,9 @@ result<void> guarded_files::rename(const std::string& from, const std::string& t
     return fail(info.error());
   if (info->kind != file_kind::missing && info->kind != file_kind::regular)
     return fail(errc::refused,
-                info->kind == file_kind::symlink ? "it is a symbolic link, not a file"
-                                                 : "it is not a regular file",
-                target_, "take it away, or put a file in its place");
+                info->kind == file_kind::symlink ? "a symbolic link, not a file"
+                                                 : "not a regular file",
+                target_, "remove it, or replace it with a file");
   bool same = !expected_ && info->kind == file_kind::missing;
   if (expected_ && info->kind == file_kind::regular && info->size == expected_->size()) {
     const auto now = inner_.read(target_, limits::revision_bytes);
@@ -21,7 +21,7 @@ result<void> guarded_files::rename(const std::string& from, const std::string& t
     same = *now == *expected_;
   }
   if (!same)
-    return fail(errc::conflict, "somebody changed the file meanwhile", target_);
+    return fail(errc::conflict, "the file was changed at the same time", target_);
   return inner_.rename(from, to);
 }
 

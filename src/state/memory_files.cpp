@@ -46,18 +46,19 @@ bool is_file_name(const std::string& file) {
 result<void> check_append(const std::string& file, std::string_view section,
                           std::string_view text) {
   if (!file.empty() && !is_file_name(file))
-    return fail(errc::invalid_argument, "no memory file: " + file, "file",
-                "name MEMORY.md or SOUL.md, or leave it out");
+    return fail(errc::invalid_argument, "not a memory file: " + file, "file",
+                "use MEMORY.md or SOUL.md, or omit it");
   if (section.empty() || section.find_first_of("\r\n") != section.npos ||
       section.starts_with('#') || count_characters(section) > most_section_characters)
-    return fail(errc::invalid_argument, "the name of a section is one line of 1 to 200 characters",
-                "section", "name one: \"Important Facts\", \"Learned Patterns — Build\"");
+    return fail(errc::invalid_argument, "a section name is one line of 1 to 200 characters",
+                "section", "use a name such as \"Important Facts\", \"Learned Patterns — Build\"");
   if (text.empty())
-    return fail(errc::invalid_argument, "there is nothing to remember: the text is empty", "text",
-                "give the text of the entry");
+    return fail(errc::invalid_argument, "the text to remember is empty", "text",
+                "add the text of the entry");
   if (text.size() > memory::most_entry_bytes)
-    return fail(errc::limit_exceeded, "a text of " + std::to_string(text.size()) + " bytes", "text",
-                "divide it: an entry has at most " + std::to_string(memory::most_entry_bytes) +
+    return fail(errc::limit_exceeded,
+                "the text is too long: " + std::to_string(text.size()) + " bytes", "text",
+                "split it: an entry has at most " + std::to_string(memory::most_entry_bytes) +
                     " bytes");
   return {};
 }
@@ -91,7 +92,8 @@ result<void> memory_files::check_folder(const std::string& name) {
   if (!info)
     return fail(info.error());
   if (info->kind != file_kind::directory && info->kind != file_kind::missing)
-    return fail(errc::refused, "it is no directory", path, "move it away; it is then made anew");
+    return fail(errc::refused, "not a directory", path,
+                "move it away; Boyd then creates the directory");
   return {};
 }
 
@@ -237,13 +239,13 @@ memory_files::moves memory_files::move_due(int warm, bool dry_run, utc_time now)
   };
   for (const std::string file : {"SOUL.md", "MEMORY.md"})
     if (const auto edit = compact(file, dry_run, now); !edit) {
-      failed("the caps of " + file + " are not kept", edit.error());
+      failed("cannot enforce the limits of " + file, edit.error());
     } else {
       out.entries += edit->archived;
       out.notes += edit->notes.size();
     }
   if (const auto moved = rotate_notes(warm, dry_run, now); !moved)
-    failed("old notes are not moved to the archive", moved.error());
+    failed("cannot move old notes to the archive", moved.error());
   else
     out.notes += *moved;
   return out;

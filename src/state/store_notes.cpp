@@ -12,7 +12,7 @@ void versioned_store::note_left_out(std::vector<std::string> paths) {
   if (paths == health_.left_out)
     return;
   for (const auto& path : paths)
-    spdlog::warn("{}/{} is a git repository of its own: it is not versioned", options_.path, path);
+    spdlog::warn("{}/{} is a separate git repository and is not versioned", options_.path, path);
   health_.left_out = std::move(paths);
 }
 
@@ -28,7 +28,7 @@ void versioned_store::note_filtered(std::vector<std::string> paths) {
   if (paths == health_.filtered)
     return;
   for (const auto& path : paths)
-    spdlog::warn("{}/{} holds what looks like a secret: it is not in the history", options_.path,
+    spdlog::warn("{}/{} seems to contain a secret, which is redacted in the history", options_.path,
                  path);
   health_.filtered = std::move(paths);
 }

@@ -113,9 +113,9 @@ void versioned_store::note_failed_commit(const error& why) {
 }
 
 error versioned_store::out_of_service() const {
-  return {errc::repository_unavailable, "the history is out of service: " + why_.what,
+  return {errc::repository_unavailable, "history is off: " + why_.what,
           why_.where.empty() ? options_.path : why_.where,
-          why_.next.empty() ? "files are still written; it is tried again by itself" : why_.next};
+          why_.next.empty() ? "files are still written; Boyd tries again by itself" : why_.next};
 }
 
 result<repository*> versioned_store::repository_now() {
@@ -178,13 +178,13 @@ result<void> versioned_store::init() {
 result<void> versioned_store::check(const std::string& file) {
   if (!is_relative_name(file))
     return fail(errc::invalid_argument, "not the name of a file in the store: " + file,
-                options_.path, "name it as seen from there, without . or ..: notes/today.md");
+                options_.path, "use a path relative to the store, without . or ..: notes/today.md");
   const auto directory = files_.stat(options_.path);
   if (!directory)
     return fail(directory.error());
   if (directory->kind != file_kind::directory)
     return fail(errc::io_error, "state directory is missing", options_.path,
-                "bring it back; it is used again by itself");
+                "restore it; Boyd then uses it again by itself");
   return {};
 }
 
@@ -312,8 +312,8 @@ result<void> versioned_store::edit_file(const std::string& file, const edit_func
     if (written || written.error().code != errc::conflict)
       return written;
   }
-  return fail(errc::conflict, "the file was changed at every attempt to write it", path_of(file),
-              "close what keeps writing it; the next write tries again");
+  return fail(errc::conflict, "the file kept changing during every attempt to write it",
+              path_of(file), "stop the program that keeps writing it; the next write tries again");
 }
 
 result<bool> versioned_store::seed(const std::string& file, std::string_view bytes) {
@@ -385,7 +385,7 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
   if (!made)
     return fail(std::move(made.error()));
   if (!*made)
-    return fail(errc::bug, "an empty commit was not made", options_.path);
+    return fail(errc::bug, "no empty commit was created", options_.path);
   newest_.clear();
   watch(boundary_of(**made, subject, trailers.cycle));
   return std::move(**made);
@@ -521,8 +521,8 @@ result<std::string> versioned_store::find_cycle(const std::string& cycle) {
         hash = c.hash;
     }
   if (several)
-    return fail(errc::invalid_argument, "several cycles begin with " + cycle, options_.path,
-                "give more of it; `boyd state log` lists them");
+    return fail(errc::invalid_argument, "more than one cycle begins with " + cycle, options_.path,
+                "use more characters; list the cycles with: boyd state log");
   if (hash.empty())
     return fail(errc::not_found, "no commit of that cycle", cycle);
   return hash;
@@ -530,8 +530,8 @@ result<std::string> versioned_store::find_cycle(const std::string& cycle) {
 
 result<std::string> versioned_store::resolve(const std::string& at) {
   if (at.empty())
-    return fail(errc::invalid_argument, "no point in time is named", options_.path,
-                "name a cycle, a time (RFC 3339) or a commit");
+    return fail(errc::invalid_argument, "no point in time given", options_.path,
+                "use a cycle, a time (RFC 3339) or a commit");
   if (const auto time = parse_rfc3339(at))
     return with_repository([&](repository& repo) { return repo.commit_at(*time); });
   if (is_uuid(at))
@@ -544,8 +544,8 @@ result<std::string> versioned_store::resolve(const std::string& at) {
     return fail(compared.error());
   auto cycle = find_cycle(at);
   if (!cycle && cycle.error().code == errc::not_found)
-    return fail(errc::not_found, "no cycle, time or commit is called " + at, options_.path,
-                "`boyd state log` lists them");
+    return fail(errc::not_found, "no such cycle, time or commit: " + at, options_.path,
+                "list them with: boyd state log");
   return cycle;
 }
 

@@ -92,7 +92,7 @@ class arguments {
     for (const auto& [name, value] : object_.items()) {
       if (std::ranges::find(known_, name) != known_.end())
         continue;
-      std::string what = "there is no argument " + quoted(name) + "; there are:";
+      std::string what = "unknown argument " + quoted(name) + "; arguments:";
       for (const auto k : known_)
         what.append(" ").append(k);
       complain(what);
@@ -125,7 +125,7 @@ class arguments {
 
   static std::string described(const json& value) {
     if (const auto* s = value.get_ptr<const json::string_t*>())
-      return s->size() > query_bytes ? "one of " + std::to_string(s->size()) + " bytes"
+      return s->size() > query_bytes ? "a string of " + std::to_string(s->size()) + " bytes"
                                      : "the string " + quoted(*s);
     if (value.is_number() || value.is_boolean())
       return value.dump();
@@ -173,7 +173,7 @@ run_command_call run_command(arguments& in) {
   call.cwd = in.text("cwd", call.cwd, workspace_path_bytes);
   call.timeout_seconds = in.number("timeout_seconds", call.timeout_seconds, most_command_seconds);
   if (call.argv.empty() == trim(call.command).empty())
-    in.complain("give either argv or command");
+    in.complain("use either argv or command");
   if (!call.argv.empty() && call.argv.front().empty())
     in.complain("the program in argv is empty");
   std::size_t size = 0;
@@ -185,7 +185,7 @@ run_command_call run_command(arguments& in) {
   if (size > command_bytes)
     in.complain("argv is longer than " + std::to_string(command_bytes) + " bytes");
   if (has_nul)
-    in.complain("a command cannot hold a NUL");
+    in.complain("a command cannot contain a NUL");
   return call;
 }
 
@@ -242,7 +242,7 @@ constexpr std::array<std::string_view, 8> call_marks{
 
 tl::unexpected<error> unknown(std::string_view tool) {
   std::string what =
-      "there is no built-in tool \"" + sanitize_utf8(tool.substr(0, 64)) + "\"; there are:";
+      "unknown built-in tool \"" + sanitize_utf8(tool.substr(0, 64)) + "\"; built-in tools:";
   for (const auto& d : built_in())
     what += " " + d.name;
   return fail(errc::not_found, std::move(what));

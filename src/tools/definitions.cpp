@@ -46,27 +46,26 @@ constexpr const char* path_text = "Path relative to the workspace";
 definition read_file() {
   return {
       std::string(read_file_name),
-      "Reads a text file of the workspace. Returns at most about 60 KB; what is missing and how "
-      "to go on is said at the end. Also reads results that were too long for an answer "
+      "Reads a text file of the workspace. Returns at most about 60 KB; its end says what is "
+      "missing and how to continue. Also reads tool results that were too long "
       "(@results/NAME).",
-      object(
-          {"path"},
-          {{"path", text(path_text)},
-           {"offset", number("First line to return, from 1. Default: 1", most_number)},
-           {"limit", number("Number of lines. Default: " + std::to_string(read_file_call{}.limit),
-                            most_lines)},
-           {"byte_offset",
-            number("Instead of offset: where to begin, in bytes; for very long lines",
-                   most_number)},
-           {"line_numbers", flag("Put its number before each line. Default: false")}})};
+      object({"path"},
+             {{"path", text(path_text)},
+              {"offset", number("First line to return, from 1. Default: 1", most_number)},
+              {"limit",
+               number("Maximum number of lines. Default: " + std::to_string(read_file_call{}.limit),
+                      most_lines)},
+              {"byte_offset",
+               number("Instead of offset: first byte to return; for very long lines", most_number)},
+              {"line_numbers", flag("Put the line number before each line. Default: false")}})};
 }
 
 definition write_file() {
   return {std::string(write_file_name),
-          "Writes a text file of the workspace as a whole: replaces the file, or makes it and the "
-          "directories on its way. To change a part, read the file first and write all of it.",
+          "Writes a whole text file of the workspace: replaces the file, or creates it and its "
+          "directories. To change a part, read the file first and write all of it.",
           object({"path", "content"},
-                 {{"path", text(path_text)}, {"content", text("The whole new content")}})};
+                 {{"path", text(path_text)}, {"content", text("The complete new content")}})};
 }
 
 definition list_dir() {
@@ -78,15 +77,15 @@ definition list_dir() {
 definition search_text() {
   return {std::string(search_text_name),
           "Finds a fixed text (no regular expression) in the files of the workspace and returns "
-          "path:line: text of each line that holds it, " +
+          "path:line: text of each matching line, " +
               std::to_string(search_text_call::most_matches) +
-              " at most. Passes over binary files, files above 8 MB, links and .git.",
+              " at most. Skips binary files, files above 8 MB, links and .git.",
           object({"query"},
-                 {{"query", text("The text to find, exactly as it stands")},
+                 {{"query", text("The exact text to find")},
                   {"path", text("Directory or file to search. Default: . (everything)")},
                   {"files", text("Only files whose path matches, e.g. *.md or src/**/*.cpp; "
-                                 "without / the name alone is compared")},
-                  {"ignore_case", flag("ASCII letters match in either case. Default: false")}})};
+                                 "without / only the name is compared")},
+                  {"ignore_case", flag("Ignore the case of ASCII letters. Default: false")}})};
 }
 
 definition run_command() {
@@ -99,33 +98,32 @@ definition run_command() {
                                         {"description", "Program and arguments"}}},
                   {"command", text("A line for the shell, instead of argv")},
                   {"cwd", text("Directory relative to the workspace. Default: .")},
-                  {"timeout_seconds", number("Ended after so many seconds. Default: " +
+                  {"timeout_seconds", number("Timeout in seconds. Default: " +
                                                  std::to_string(run_command_call{}.timeout_seconds),
                                              most_command_seconds)}})};
 }
 
 definition remember() {
-  return {
-      std::string(remember_name),
-      "Adds one entry to what you remember from run to run. Keep it short: what is too long for "
-      "its section keeps a short form and a pointer to its whole text. The oldest entries of a "
-      "full section go to the archive, where recall finds them.",
-      object({"section", "text"},
-             {{"section", text("Its section, e.g. Important Facts, Important Decisions, My "
-                               "Thoughts, or Learned Patterns — SUBJECT")},
-              {"text", text("What to remember, in your own words")}})};
+  return {std::string(remember_name),
+          "Adds one entry to your memory, which lasts from run to run. Keep it short: an entry too "
+          "long for its section is shortened, with a pointer to its whole text. The oldest entries "
+          "of a "
+          "full section go to the archive, where recall finds them.",
+          object({"section", "text"},
+                 {{"section", text("Its section, e.g. Important Facts, Important Decisions, My "
+                                   "Thoughts, or Learned Patterns — SUBJECT")},
+                  {"text", text("What to remember, in your own words")}})};
 }
 
 definition recall() {
-  return {
-      std::string(recall_name),
-      "Finds what is remembered about a question: entries of memory, archive, research and "
-      "notes, the best first. Names of authors and dates (in May, 12 April 2026) in the "
-      "question count.",
-      object({"query"}, {{"query", text("The question, in words that the answer may have")},
-                         {"budget_tokens", number("Tokens of all entries together. Default: " +
-                                                      std::to_string(recall_call{}.budget_tokens),
-                                                  most_recall_tokens)}})};
+  return {std::string(recall_name),
+          "Searches your memory for a question: entries of memory, archive, research and notes, "
+          "best first. Author names and dates (in May, 12 April 2026) in the question count.",
+          object({"query"},
+                 {{"query", text("The question, in words that the answer may contain")},
+                  {"budget_tokens", number("Maximum tokens of all entries together. Default: " +
+                                               std::to_string(recall_call{}.budget_tokens),
+                                           most_recall_tokens)}})};
 }
 
 definition read_skill() {
@@ -133,7 +131,7 @@ definition read_skill() {
           "Returns the whole text of a skill: an approved way of doing something. The prompt names "
           "the skills. When you follow one, say so in your answer on a line of its own: [Skill] "
           "NAME.",
-          object({"name"}, {{"name", text("Its name, as the prompt has it")}})};
+          object({"name"}, {{"name", text("The name, as in the prompt")}})};
 }
 
 } // namespace

@@ -148,8 +148,8 @@ std::string words_of(const std::vector<config::hidden_part>& hidden) {
   const bool one = hidden.size() == 1;
   std::string out =
       "NOT ALL OF THIS IS SHOWN: " + std::to_string(hidden.size()) +
-      (one ? " part looks like a secret and stands" : " parts look like secrets and stand") +
-      " here as [redacted]\n";
+      (one ? " part looks like a secret and is" : " parts look like secrets and are") +
+      " shown as [redacted]\n";
   for (const auto& part : hidden)
     out += "  " + std::to_string(part.text.size()) + " bytes, " +
            // Its hash would help whoever guesses a short one.
@@ -193,10 +193,10 @@ shown_call show_call(std::string_view tool, std::string_view arguments_json,
   const auto odd = std::ranges::find_if_not(
       hidden, [&](const auto& part) { return is_mere_secret(tool, part); });
   if (odd != hidden.end())
-    return {std::move(text), "a person would not see all of what they decide about: a part of " +
+    return {std::move(text), "a person could not review the whole request: a part of " +
                                  std::to_string(odd->text.size()) +
-                                 " bytes looks like a secret and may be more than that; leave "
-                                 "the secret out, or read it from a file or a variable"};
+                                 " bytes looks like a secret, but may be something else; leave the "
+                                 "secret out, or read it from a file or a variable"};
   return {hidden.empty() ? std::move(text) : words_of(hidden) + text, {}};
 }
 

@@ -39,9 +39,8 @@ result<std::string> state_of(confined_files& inside, const std::string& workspac
 result<std::vector<file_print>> look_at_files(confined_files& inside, const std::string& workspace,
                                               const std::vector<std::string>& paths) {
   if (paths.size() > most_prints)
-    return fail(errc::limit_exceeded,
-                "more than " + std::to_string(most_prints) + " paths are named", {},
-                "do it in smaller steps");
+    return fail(errc::limit_exceeded, "more than " + std::to_string(most_prints) + " paths", {},
+                "use smaller steps");
   std::vector<file_print> prints;
   auto left = all_print_bytes;
   for (const auto& path : paths) {

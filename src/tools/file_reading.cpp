@@ -87,7 +87,7 @@ class line_reader {
   std::string finish(std::uint64_t size) {
     if (text_.empty() && at_ >= size)
       return size == 0 ? "[the file is empty]\n"
-                       : "[nothing there: the file has " + counted_lines() + std::to_string(size) +
+                       : "[past the end: the file has " + counted_lines() + std::to_string(size) +
                              " bytes]\n";
     std::string footer;
     if (at_ < size) {
@@ -96,7 +96,7 @@ class line_reader {
         footer += "lines " + std::to_string(first_) + " to " +
                   std::to_string(inside_line_ ? line_ : line_ - 1) + "; ";
       footer +=
-          "up to byte " + std::to_string(at_) + " of " + std::to_string(size) + "; go on with ";
+          "up to byte " + std::to_string(at_) + " of " + std::to_string(size) + "; continue with ";
       footer += inside_line_ || call_.byte_offset > 0 ? "byte_offset " + std::to_string(at_)
                                                       : "offset " + std::to_string(line_);
       footer += "]\n";
@@ -170,7 +170,7 @@ result<read_text> read_lines(confined_files& files, const std::string& root,
     }
     // What a link led to once must be what it leads to now: the policy sees one place.
     if (!first && part->where != found.where)
-      return fail(errc::conflict, "the file was exchanged while it was read", path, "try again");
+      return fail(errc::conflict, "the file was replaced during reading", path, "try again");
     found.where = std::move(part->where);
     const auto before = reader.position();
     reader.take(part->text);
@@ -180,9 +180,9 @@ result<read_text> read_lines(confined_files& files, const std::string& root,
     }
     if (reader.skips() && reader.position() >= skipped_bytes)
       return fail(errc::limit_exceeded,
-                  "line " + std::to_string(call.offset) + " lies beyond the first " +
+                  "line " + std::to_string(call.offset) + " is after the first " +
                       std::to_string(skipped_bytes) + " bytes",
-                  path, "give byte_offset instead of offset");
+                  path, "use byte_offset instead of offset");
   }
 }
 

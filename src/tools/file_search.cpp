@@ -82,14 +82,14 @@ class searcher {
       if (count > 0)
         found_.append("; ").append(std::to_string(count)).append(what);
     };
-    also(binary_, " binary files passed over");
-    also(end.too_large, " files passed over: too large");
-    also(end.unreadable, " files or directories could not be read");
-    also(denied_, " files passed over: the policy does not let them be read");
+    also(binary_, " binary files skipped");
+    also(end.too_large, " files skipped: too large");
+    also(end.unreadable, " files or directories unreadable");
+    also(denied_, " files skipped: denied by the policy");
     if (enough_)
-      found_ += "; there are more: name a longer text or fewer files";
+      found_ += "; more matches: use a longer text or fewer files";
     if (!end.cut.empty())
-      found_ += "; not everything was searched, it ended at the limit of " + end.cut;
+      found_ += "; not everything was searched: stopped at the limit of " + end.cut;
     return std::move(found_) + "]\n";
   }
 

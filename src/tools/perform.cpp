@@ -43,7 +43,7 @@ std::string shown_entry(const confined_files::entry& e) {
   case file_kind::other:
     break;
   }
-  return name + "  neither file nor directory\n";
+  return name + "  not a file or directory\n";
 }
 
 class performer {
@@ -130,7 +130,7 @@ class performer {
         (d.what == config::policy_decision::ask && d.rule == permission_.rule))
       return {};
     return fail(errc::refused, "a link leads to " + where + ", which is " + d.reason, asked,
-                "name that path itself");
+                "use that path itself");
   }
 
   const std::string& workspace_;
@@ -170,9 +170,9 @@ std::string command_text(const process_exit& end, std::string_view output, bool 
   if (!end.started)
     text = "not started: " + end.start_error;
   else if (timed_out)
-    text = "ended after its time was over (" + format_duration(end.wall) + ")";
+    text = "timed out (" + format_duration(end.wall) + ")";
   else if (end.signal != 0)
-    text = "ended by signal " + std::to_string(end.signal);
+    text = "killed by signal " + std::to_string(end.signal);
   else
     text = "exit code " + std::to_string(end.exit_code);
   text += '\n';

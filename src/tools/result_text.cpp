@@ -43,7 +43,7 @@ result<void> keep(file_system& files, const std::string& directory, const std::s
     auto written = (*file)->write(text);
     if (!written || *written == 0) {
       (void)files.unlink(path);
-      return written ? fail(errc::no_space, "the file could not be written whole", path)
+      return written ? fail(errc::no_space, "the file could not be written completely", path)
                      : fail(std::move(written.error()));
     }
     text.remove_prefix(std::min(*written, text.size()));
@@ -92,17 +92,16 @@ tool_outcome fit_result(std::string_view text, bool is_error, const result_place
   const auto path = place.directory + "/" + name;
   const auto kept = keep(files, place.directory, path, whole);
   std::string between = "\n[… " + std::to_string(whole.size() - head.size() - tail.size()) +
-                        " of " + std::to_string(whole.size()) + " bytes are left out here; ";
+                        " of " + std::to_string(whole.size()) + " bytes omitted; ";
   if (kept) {
     outcome.spilled = path;
-    between += place.missing == 0 ? "the whole is in " : "what was kept is in ";
-    between += std::string(results_prefix) + name + ", for read_file";
+    between += place.missing == 0 ? "complete in " : "the stored part is in ";
+    between += std::string(results_prefix) + name + " (use read_file)";
     if (place.missing > 0)
-      between += "; " + std::to_string(place.missing) +
-                 " bytes more came, too many to keep: they are in no file";
+      between += "; " + std::to_string(place.missing) + " more bytes were too many to store";
     between += " …]\n";
   } else {
-    between += "they could not be kept: " + sanitize_utf8(kept.error().what) + " …]\n";
+    between += "they could not be stored: " + sanitize_utf8(kept.error().what) + " …]\n";
   }
   outcome.text = std::string(head) + between + std::string(tail);
   return outcome;

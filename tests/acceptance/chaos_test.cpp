@@ -101,7 +101,7 @@ way way_to(const std::string& point) {
 /// Passed only where a cycle does not come: another node's wake-up, packing after 500 objects, a
 /// look for old rows after a minute, the start of a node (tests/e2e/chaos_test.cpp,
 /// tests/e2e/supervision_test.cpp), a chat
-/// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp), a run that asks a person
+/// (tests/e2e/chat_test.cpp), a tool server (tests/e2e/mcp_test.cpp), a run that asks a person
 /// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
 /// a run or another durable file (tests/actor/workspace_test.cpp), a new graph.jsonl
 /// (tests/unit/faults/ports_test.cpp), the end of a node, a lease that ran out and runs that a

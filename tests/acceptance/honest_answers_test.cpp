@@ -79,9 +79,8 @@ TEST_CASE("without a node a damaged database is no empty queue", "[acceptance]")
   const site s(one_worker());
   REQUIRE(s.run({"cycle"}).code == 0);
   damage(s.home() + "/boyd.db");
-  check_unknown(s, "the database could not be read or is damaged");
-  check_refused_cycle(s, "the database could not be read or is damaged",
-                      "try again and check the disk");
+  check_unknown(s, "the database is unreadable or damaged");
+  check_refused_cycle(s, "the database is unreadable or damaged", "try again and check the disk");
 }
 
 TEST_CASE("without a node a PostgreSQL that is down is no empty queue", "[acceptance]") {
@@ -114,7 +113,7 @@ TEST_CASE("a running node whose database file was moved away says what it does n
   CHECK(store.at("state") == "fail");
   CHECK_THAT(store.at("what").get<std::string>(), Contains(database + " is missing"));
   CHECK_THAT(store.at("next").get<std::string>(), Contains("restore the file"));
-  check_refused_cycle(s, "missing or was replaced", "put it back, then try again");
+  check_refused_cycle(s, "missing or was replaced", "restore it, then try again");
   fs::rename(s.outside("away"), database);
   CHECK(eventually([&] { return s.run({"doctor"}).code == 0; }));
   CHECK(s.status().at("queue").at("done") == 1);
@@ -132,7 +131,7 @@ TEST_CASE("a drain is to be seen, and what is asked for meanwhile is refused as 
   REQUIRE(eventually([&] { return s.said("began") == 1; }));
   CHECK(s.status().at("node").at("state") == "running");
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_log("shuts down"));
+  REQUIRE(node.wait_for_log("node: stopping"));
   const auto status = s.status();
   CHECK(status.at("node").at("state") == "draining");
   REQUIRE(status.at("problems").size() == 1);

@@ -48,7 +48,7 @@ void check_given_back(const site& s) {
   REQUIRE(block);
   CHECK(name_of(block->latest.status) == "running");
   CHECK(block->latest.dispatched == int{workers});
-  CHECK(s.state().find("ended by shutdown, goes on at the next start") != std::string::npos);
+  CHECK(s.state().find("stopped by shutdown, continues at the next start") != std::string::npos);
   CHECK(s.state().find("deadline") == std::string::npos);
   CHECK(s.git({"status", "--porcelain"}).empty());
 }
@@ -121,7 +121,7 @@ TEST_CASE("case 31 drain: places that become free while a node drains stay empty
   REQUIRE(eventually([&] { return s.said("began") == permits; }));
   const auto began = s.ledger();
   node.signal(SIGTERM);
-  REQUIRE(eventually([&] { return node.log().find("shuts down") != std::string::npos; }));
+  REQUIRE(eventually([&] { return node.log().find("node: stopping") != std::string::npos; }));
   // Half of them end, and the others keep the node from ending.
   for (std::size_t i = 0; i < permits / 2; ++i)
     s.open_gate("go-" + std::to_string(began.at(i).pid));
@@ -194,7 +194,7 @@ TEST_CASE("drain: a second SIGTERM does not wait for the grace", "[acceptance]")
   auto cycle = s.start_cycle();
   REQUIRE(eventually([&] { return s.said("began") == permits; }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_log("shuts down"));
+  REQUIRE(node.wait_for_log("node: stopping"));
   CHECK(node.running());
   node.signal(SIGTERM);
   const int code = node.wait_end();

@@ -215,7 +215,7 @@ TEST_CASE("line 4: a STATE.md that is removed comes back with the agents' part",
   const auto r = s.run({"cycle"});
   INFO(r.out << r.err);
   CHECK(r.code == 0);
-  CHECK_THAT(r.err, Catch::Matchers::Contains("STATE.md was missing and is restored from " +
+  CHECK_THAT(r.err, Catch::Matchers::Contains("STATE.md was missing and was restored from " +
                                               std::string(backup_too ? "commit " : "its backup")));
   CHECK_THAT(s.state(), Catch::Matchers::Contains("\nMY PRECIOUS TEXT\n"));
   CHECK_THAT(read_file(s.kernel("STATE.md.bak")),

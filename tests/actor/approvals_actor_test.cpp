@@ -231,7 +231,7 @@ TEST_CASE("approvals: the end of the run withdraws what it asked", "[approvals]"
   CHECK(f.decide(id) == approval_outcome::withdrawn);
 }
 
-TEST_CASE("approvals: a server of tools that dies takes the questions of all its runs with it",
+TEST_CASE("approvals: a tool server that dies takes the questions of all its runs with it",
           "[approvals]") {
   fixture f;
   const auto server = f.run;

@@ -197,7 +197,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
     suspended.wait(std::vector<dispatch>{row("a", status)}, false, {t0 + 1h, 1h}, 1h);
   }
   CHECK(suspended.step() == cycle_step::gather);
-  CHECK(suspended.record().error.find("1 dispatches that were enqueued") != std::string::npos);
+  CHECK(suspended.record().error.find("1 queued dispatches") != std::string::npos);
   // An outage that is shorter than what has ended is kept hides nothing.
   auto outage = waiting(k);
   outage.wait(std::vector<dispatch>{}, false, {t0 + 50min, 50min});
@@ -206,7 +206,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
   auto late = waiting(k);
   late.wait(std::vector<dispatch>{}, true, {t0 + 1h, 1h});
   CHECK(late.step() == cycle_step::gather);
-  CHECK(late.record().error.find("2 dispatches that were enqueued") != std::string::npos);
+  CHECK(late.record().error.find("2 queued dispatches") != std::string::npos);
   CHECK(late.record().status == cycle_status::error);
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("case 20 failover-loses-last-second: what nobody can enqueue again is 
   REQUIRE(resumed.step() == cycle_step::wait);
   resumed.wait(one, false, {t0 + 1s, 1s});
   CHECK(resumed.record().status == cycle_status::error);
-  CHECK(resumed.record().error.find("1 dispatches that were enqueued") != std::string::npos);
+  CHECK(resumed.record().error.find("1 queued dispatches") != std::string::npos);
   // What the first loss had left is lost by the second.
   auto twice = waiting(k);
   twice.wait(std::vector<dispatch>{row("b", dispatch_status::pending)}, false, {t0, 0s});

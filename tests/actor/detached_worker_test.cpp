@@ -117,7 +117,7 @@ TEST_CASE("a new keeper's worker waits until the one of the keeper before it has
   const auto second = f.spawn();
   const auto waiting = f.health(second);
   CHECK_FALSE(waiting.ok);
-  CHECK(waiting.reason.find("its former worker") != std::string::npos);
+  CHECK(waiting.reason.find("its previous worker") != std::string::npos);
   f.ask(second, answered);
   CHECK(f.workers.begun.count() == 1);
   f.workers.go_on.signal();

@@ -64,7 +64,7 @@ struct fixture : simulated_node {
 
 TEST_CASE("fault points: a part that quits without a reason has a reason to tell", "[faults]") {
   // Found by the sweep: an execution worker whose report was lost took the node with it.
-  CHECK(text_of(caf::error{}) == "it quit by itself");
+  CHECK(text_of(caf::error{}) == "it stopped by itself");
   CHECK(text_of(crash_error("why")) == "why");
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("case 6 mailbox-flood: beyond the queue questions are refused, results
       continue;
     ++refused;
     CHECK(a.why().code == errc::overloaded);
-    CHECK(a.why().next == "ask again in a second");
+    CHECK(a.why().next == "try again in a second");
   }
   CHECK(refused > 0);
   for (const auto& a : settled) {
@@ -139,7 +139,7 @@ struct tally {
       ++times[std::min(bucket, buckets - 1)];
       ++accepted;
     } else {
-      ++(r.error().code == errc::overloaded && r.error().next == "ask again in a second" ? refused
+      ++(r.error().code == errc::overloaded && r.error().next == "try again in a second" ? refused
                                                                                          : wrong);
     }
   }

@@ -282,7 +282,7 @@ TEST_CASE("case 40 bitflip-jsonl: a last line that no longer parses is kept asid
   session.probe();
   CHECK(session.health().ok);
   INFO(session.health().notice);
-  CHECK(session.health().notice.find("its last line was no fact") != std::string::npos);
+  CHECK(session.health().notice.find("the last line was not a fact") != std::string::npos);
   auto cut = text.substr(text.find("ctx_3") - std::string_view("{\"from\":\"").size());
   CHECK(node.disk->snapshot().at(std::string(log_path) + ".torn") == cut + "\n");
   if (cut.back() != '\n')

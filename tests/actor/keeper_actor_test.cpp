@@ -156,7 +156,7 @@ TEST_CASE("case 6 mailbox-flood: a flood is refused, not stored", "[keeper][acto
     REQUIRE(a.answered());
     if (!a.ok()) {
       CHECK(a.why().code == errc::overloaded);
-      CHECK(a.why().next == "ask again in a second");
+      CHECK(a.why().next == "try again in a second");
       ++refused;
     }
   }

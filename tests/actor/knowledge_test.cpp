@@ -214,7 +214,7 @@ TEST_CASE("memory index: lines that cannot be read are told, also after a restar
     const auto d = f.describe();
     CHECK(d.entries == 1);
     REQUIRE(d.problems.size() == 1);
-    CHECK_THAT(d.problems[0], Contains("archive/2026-02.jsonl: lines that cannot be read: 1"));
+    CHECK_THAT(d.problems[0], Contains("archive/2026-02.jsonl: unreadable lines: 1"));
     f.restart();
   }
 }

@@ -200,7 +200,7 @@ TEST_CASE("a helper that gets no place in time is a problem, not a wait without 
   CHECK_FALSE(first.answered());
   REQUIRE(second.ok());
   REQUIRE(second.value().problems.size() == 1);
-  CHECK(has(second.value().problems.front(), "no place within 2m"));
+  CHECK(has(second.value().problems.front(), "no free slot within 2m"));
   CHECK(f.processes->started() == helpers_at_once);
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("a helper whose end nobody reports is not waited for until its time is
   f.actors.advance(20s);
   REQUIRE(answer.ok());
   REQUIRE(answer.value().problems.size() == 1);
-  CHECK(has(answer.value().problems.front(), "nobody reported how"));
+  CHECK(has(answer.value().problems.front(), "without an exit status"));
 }
 
 TEST_CASE("a new configuration is used by the next request", "[librarian]") {

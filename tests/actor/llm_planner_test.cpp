@@ -249,7 +249,7 @@ TEST_CASE("llm planner: a call that cannot be begun, and a conversation that fai
   REQUIRE(faults::arm({{"models.call", faults::action::crash, 1, 1.0, 0ms}}, 1));
   const auto failed = f.plan("c2");
   CHECK(agents_of(failed) == both);
-  CHECK_THAT(f.record("c2")->asked.why, Contains("whoever asked the model has failed"));
+  CHECK_THAT(f.record("c2")->asked.why, Contains("the question to the model failed"));
   CHECK(f.models->started() == 0);
 }
 

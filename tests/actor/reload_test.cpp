@@ -277,7 +277,7 @@ TEST_CASE("a stop lets what a reload starts anew come back first", "[reload]") {
     stop(0s);
     f.actors.advance_without("gateway", 5s);
     REQUIRE(heard.answered());
-    CHECK(heard.why().what == "the node is stopping, not every part has the configuration");
+    CHECK(heard.why().what == "the node is stopping, so not every part has the new configuration");
   }
 }
 
@@ -316,7 +316,7 @@ TEST_CASE("a reload that a part does not take is told by the part's name", "[rel
   REQUIRE(asked.answered());
   REQUIRE_FALSE(asked.ok());
   CHECK(asked.why().code == errc::timed_out);
-  CHECK(asked.why().what == "the configuration is in force, but not yet in: governor");
+  CHECK(asked.why().what == "the new configuration is active, but not yet in: governor");
 }
 
 TEST_CASE("who waits for a reload is told in time that it is not complete, whatever follows it",

@@ -199,7 +199,7 @@ TEST_CASE("a removed STATE.md is restored, and seeded only when nothing has it",
   const std::string state = "/boyd/kernel/default/STATE.md";
   f.disk->put(state, "precious\n");
   std::string expected = "precious\n";
-  std::string said = "was missing and is restored from ";
+  std::string said = "was missing and was restored from ";
   SECTION("from its backup") {
     f.disk->put(state + ".bak", "precious\n");
     said += "its backup";

@@ -77,7 +77,7 @@ class scripted_store final : public dispatch_store {
         })) {
       if (script_->waits)
         script_->waits();
-      return fail(errc::timed_out, "another session held a lock for too long");
+      return fail(errc::timed_out, "another session held a lock too long");
     }
     for (const auto& op : batch)
       if (const auto* s = std::get_if<store::settle>(&op);

@@ -429,8 +429,8 @@ TEST_CASE("restarts without a failure are counted and recorded, too", "[supervis
   };
   REQUIRE(f.call("POST", "/api/v1/actors/kernel:default/restart").status == 200);
   f.actors.advance(1s);
-  CHECK(has("kernel:default", "restarted as ordered"));
-  CHECK(has("kernel:default", "started anew with it: gateway"));
+  CHECK(has("kernel:default", "restarted by an operator"));
+  CHECK(has("kernel:default", "restarted together with it: gateway"));
   CHECK(f.part("kernel:default").renewals == 1);
   CHECK(f.part("gateway").renewals == 1);
   CHECK(f.part("store").renewals == 0);
@@ -439,7 +439,7 @@ TEST_CASE("restarts without a failure are counted and recorded, too", "[supervis
   f.trigger();
   f.actors.advance(1min);
   REQUIRE(f.done() == 1);
-  CHECK(has("planner", "started anew with it: gateway, kernel:default"));
+  CHECK(has("planner", "restarted together with it: gateway, kernel:default"));
   CHECK(recorded(f).size() == 4);
   CHECK(f.part("kernel:default").renewals == 2);
   CHECK(f.part("planner").renewals == 0);

@@ -270,7 +270,7 @@ TEST_CASE("case 56 secret-in-answer: a patch keeps the secret that a run wrote, 
   const auto patch = patches_of(f.home, row).back();
   CHECK_THAT(read_file(patch), Contains("+" + key)); // it must apply
   CHECK_THAT(row["output"].get<std::string>(),
-             Contains("the patch holds what looks like a secret, as it is"));
+             Contains("the patch seems to contain a secret, not redacted"));
   for (const auto& entry : fs::recursive_directory_iterator(f.home.path())) {
     INFO(entry.path());
     if (entry.is_regular_file() && entry.path() != patch)
@@ -369,7 +369,7 @@ TEST_CASE("case W6: codex leaves temporary directories alone, and a home it only
   const auto row = writes.cycle();
   CHECK(row["failure_class"] == "environment");
   CHECK_THAT(row["error"].get<std::string>(),
-             Contains("would write the kernel's home") && Contains("give its executor a cwd"));
+             Contains("could write in the kernel's home") && Contains("set cwd or worktree"));
   CHECK_FALSE(fs::exists(writes.calls()));
   const temp_dir elsewhere;
   const fake well("codex", "cat '" + data("codex_success") + "'",

@@ -106,11 +106,11 @@ TEST_CASE(
   const auto doctor = home.run({"doctor"});
   CHECK(doctor.code == 1);
   CHECK_THAT(doctor.out, Contains("fail  kernel default: the commit would delete 8 of ") &&
-                             Contains("next: bring them back with `git checkout HEAD -- .` there"));
+                             Contains("next: restore them there with `git checkout HEAD -- .`"));
   // The remedy stands at the end of the line: it is never cut off.
   CHECK_THAT(home.run({"status"}).out,
              Contains("the latest cycle is recorded, but ") &&
-                 Contains("or, if it is meant, commit by hand: `git add -A && git commit`"));
+                 Contains("or, if intended, commit by hand: `git add -A && git commit`"));
   program git({"/bin/sh", "-c", "cd \"$0\" && git -c safe.directory='*' checkout -q HEAD -- .",
                home.file("kernel/default")});
   REQUIRE(git.finish().code == 0);
@@ -140,7 +140,7 @@ TEST_CASE("a nested repository is named without a node, too", "[e2e]") {
   const auto r = home.run({"status"});
   CHECK_THAT(r.out,
              Contains("needs attention\n  ! git_committer: " + home.file("kernel/default/tool") +
-                      "/ is a git repository of its own and is not versioned: "));
+                      "/ is a separate git repository and is not versioned: "));
   CHECK_THAT(home.run({"doctor"}).out, Contains("/tool/ is a separate git repository"));
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("case R5: an approved command whose inputs have changed is asked about
   busy_node n(home);
   const auto id = n.pending_id();
   const auto shown = home.run({"approvals", "show", id});
-  CHECK_THAT(shown.out, Contains("contents: all files of the workspace"));
+  CHECK_THAT(shown.out, Contains("contents: this approval covers all files of the workspace"));
   CHECK(approval(home, id)["contents_bound"] == true);
   write_file(workspace + f.file, "echo exchanged >> " + workspace + "effects\n");
   CHECK(home.run({"approvals", "approve", id}).code == 0);
@@ -118,11 +118,11 @@ TEST_CASE("case R5: what is not bound is told before a person decides", "[e2e][a
   const std::string id = a["approval_id"];
   const auto shown = home.run({"approvals", "show", id}).out;
   if (many) {
-    CHECK_THAT(shown, Contains("CONTENTS NOT BOUND") && Contains("more than 20000 files"));
-    CHECK_THAT(home.run({"approvals", "ls"}).out, Contains("not bound"));
+    CHECK_THAT(shown, Contains("FILE CONTENTS NOT COVERED") && Contains("more than 20000 files"));
+    CHECK_THAT(home.run({"approvals", "ls"}).out, Contains("does not cover file contents"));
     CHECK(a["contents_bound"] == false);
   } else {
-    CHECK_THAT(shown, Contains("NOT BOUND") && Contains("linked"));
+    CHECK_THAT(shown, Contains("NOT COVERED") && Contains("linked"));
   }
   CHECK(home.run({"approvals", "reject", id}).code == 0);
   CHECK(n.end_of_cycle().code == 0);

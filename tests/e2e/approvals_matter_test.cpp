@@ -69,7 +69,7 @@ TEST_CASE("case 50 patch-base-moved: what would be met has changed after the app
     CHECK(n.end_of_cycle().code == 0);
     CHECK(read_file(plan) == "somebody else's\n");
     CHECK_THAT(endpoint.requests().at(1).json["messages"].back()["content"].get<std::string>(),
-               Contains("not what was to be replaced"));
+               Contains("has changed since it was read"));
   }
   SECTION("a link out of the workspace is not followed to look") {
     model_endpoint endpoint;
@@ -119,7 +119,7 @@ TEST_CASE("approvals: what looks like a secret hides nothing of an action", "[e2
     return true;
   }));
   CHECK_THAT(endpoint.requests().at(2).json["messages"].back()["content"].get<std::string>(),
-             Contains("would not see all of what they decide about"));
+             Contains("could not review the whole request"));
   const auto shown = home.run({"approvals", "show", second}).out;
   CHECK_THAT(shown, Contains("NOT ALL OF THIS IS SHOWN: 1 part") && Contains("40 bytes, sha256 ") &&
                         Contains("echo [redacted]") && !Contains(key));

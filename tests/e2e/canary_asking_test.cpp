@@ -231,15 +231,15 @@ TEST_CASE("case 56 secret-in-answer: fifty secrets through servers of tools and 
   CHECK_THAT(asked, Contains("[redacted]") && Contains("which (one of"));
   CHECK_THAT(action_shown, Contains("[redacted]") && Contains("echo"));
   CHECK_THAT(file_shown, Contains("[redacted]"));
-  CHECK_THAT(told_model, Contains("it is [redacted]") && Contains("are left out here") &&
-                             Contains("the server answers with error -32000") &&
+  CHECK_THAT(told_model, Contains("it is [redacted]") && Contains("bytes omitted") &&
+                             Contains("the server answered with error -32000") &&
                              Contains("mcp__told__echo") && Contains("not here"));
   CHECK_THAT(ended.err, Contains("(stderr): it is [redacted]") && Contains("says: it is ") &&
-                            Contains("is left out: its name looks like a secret") &&
-                            Contains("it wrote: it is "));
+                            Contains("is ignored: its name looks like a secret") &&
+                            Contains("its last output: it is "));
   for (const auto& r : hook.requests())
     CHECK_THAT(r.path, Contains(environment.at("HOOK_KEY")));
-  CHECK_THAT(notices, Contains("see [redacted]") && Contains("a server of tools asks: told"));
+  CHECK_THAT(notices, Contains("see [redacted]") && Contains("a tool server asks: told"));
 }
 
 } // namespace boyd::canary_asking_test

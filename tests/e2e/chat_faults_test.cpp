@@ -136,7 +136,7 @@ TEST_CASE("chat: what cannot be recorded is not done", "[e2e][chat]") {
   CHECK(endpoint.requests_count() == 1);
   const auto row = last_dispatch(home);
   CHECK(row["failure_class"] == "environment");
-  CHECK_THAT(row["error"].get<std::string>(), Contains("cannot be recorded"));
+  CHECK_THAT(row["error"].get<std::string>(), Contains("cannot record the decision"));
   CHECK(row["usage"]["calls"] == 1);
 }
 
@@ -156,9 +156,9 @@ TEST_CASE("chat: what a command printed and was not kept is said", "[e2e][chat]"
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto told = endpoint.requests().at(1).json["messages"].back()["content"];
   const auto text = told.get<std::string>();
-  CHECK_THAT(text, Contains("what was kept is in @results/1-1.txt") && !Contains("the whole"));
+  CHECK_THAT(text, Contains("the stored part is in @results/1-1.txt") && !Contains("the whole"));
   // 1,288,895 bytes came, a mebibyte of them is kept.
-  CHECK_THAT(text, Contains("240319 bytes more came"));
+  CHECK_THAT(text, Contains("240319 more bytes"));
 }
 
 } // namespace boyd::chat_faults_test

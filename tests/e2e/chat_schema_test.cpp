@@ -62,7 +62,7 @@ TEST_CASE("chat: a schema's patterns take an answer of any length, and the node 
         home.run({"dispatches", "show", item["dispatch_id"], "--json"}).json()["dispatch"];
     if (!fits)
       CHECK_THAT(row["error"].get<std::string>(),
-                 Contains("does not match the pattern") || Contains("is no valid date"));
+                 Contains("does not match the pattern") || Contains("is not a valid date"));
   }
 }
 

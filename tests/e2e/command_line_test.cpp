@@ -370,7 +370,7 @@ kernels:
   CHECK_THAT(shown, Contains("--run RUN"));
   CHECK(home.run({"dispatches", "show", id, "--run", "1"}).out == "run 1\n");
   CHECK(home.run({"dispatches", "show", id, "--run", "1", "--json"}).json()["to"] == "done");
-  // The cycle does not wait for it: what it ends too early runs again in a node.
+  // The cycle does not wait for it: what the data ends too early runs again in a node.
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));
   REQUIRE(wait_until([&] { return status_of(id) == "done"; }));

@@ -131,7 +131,7 @@ TEST_CASE("context: a required item that is missing fails the run before it begi
   const auto row = chat_homes::last_dispatch(h.home);
   CHECK(row["status"] == "failed");
   CHECK_THAT(row["error"].get<std::string>(),
-             Contains("required context cannot be read: gone.md") && Contains("boyd plan reader"));
+             Contains("cannot read required context: gone.md") && Contains("boyd plan reader"));
 }
 
 TEST_CASE("context: a small budget summarizes and leaves out, and the report names each",
@@ -202,7 +202,7 @@ TEST_CASE("context: the kernel's buffer, with and without a node", "[e2e][contex
   CHECK(h.home.run({"context", "rm", "#docs"}).code == 0);
   const auto gone = h.home.run({"context", "rm", "#docs"});
   CHECK(gone.code == 1);
-  CHECK_THAT(gone.err, Contains("it is not in the buffer"));
+  CHECK_THAT(gone.err, Contains("not in the context buffer"));
   CHECK_THAT(h.prompt_after_cycle(), Contains("[C1] README.md") && !Contains("the plan"));
   CHECK(h.home.run({"context", "clear", "--json"}).json()["items"].empty());
   CHECK(h.home.run({"context"}).out.starts_with("No references"));
@@ -214,8 +214,7 @@ TEST_CASE("context: a command of the buffer runs only when the policy allows it"
   const reading_home h("");
   REQUIRE(h.home.run({"context", "add", "@!touch ran"}).code == 0);
   const auto prompt = h.prompt_after_cycle();
-  CHECK_THAT(prompt,
-             Contains("- touch ran: not read, a command that the configuration does not name"));
+  CHECK_THAT(prompt, Contains("- touch ran: not read, a command outside the configuration"));
   CHECK_FALSE(fs::exists(h.repo.file("ran")));
 }
 
@@ -277,8 +276,8 @@ TEST_CASE("context: a policy that denies a path or a command holds for what is d
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto text = endpoint.requests().front().json["messages"][1]["content"].get<std::string>();
   CHECK_THAT(text, Contains("free to read") && !Contains("kept away") &&
-                       Contains("- notes/a.md: not read, the agent's policy denies it") &&
-                       Contains("- echo hi: not read, the agent's policy lets a person decide"));
+                       Contains("- notes/a.md: not read, denied by the agent's policy") &&
+                       Contains("- echo hi: not read, the agent's policy requires approval"));
 }
 
 namespace {
@@ -429,7 +428,7 @@ TEST_CASE("citations: a chat is told once what does not hold, and may correct it
   auto asked = endpoint.requests();
   REQUIRE(asked.size() == 2);
   CHECK_THAT(asked[1].json["messages"].back()["content"].get<std::string>(),
-             Contains("[C9] names nothing that you were given"));
+             Contains("[C9] is not an item that you were given"));
   auto r = record_of(home, last_id(home));
   INFO(r.dump(1));
   CHECK(r["citations"]["invented"].empty());

@@ -127,7 +127,8 @@ TEST_CASE("doctor --provider: an agent with tools does not run without them", "[
   const auto asked = endpoint.requests_count();
   CHECK(home.run({"cycle"}).code != 0);
   CHECK(endpoint.requests_count() == asked);
-  CHECK_THAT(home.run({"status"}).out, Contains("takes no tools, as boyd doctor found"));
+  CHECK_THAT(home.run({"status"}).out,
+             Contains("does not support tools (according to boyd doctor)"));
 }
 
 TEST_CASE("doctor --provider: what is wrong is said in words, and no key with it",
@@ -144,7 +145,7 @@ TEST_CASE("doctor --provider: what is wrong is said in words, and no key with it
   CHECK_THAT(refused.out + refused.err, !Contains("canary-key-4712"));
   write_file(home.file("key.txt"), "");
   std::filesystem::remove(home.file("key.txt"));
-  CHECK_THAT(home.run({"doctor", "--provider", "local"}).err, Contains("the key cannot be read"));
+  CHECK_THAT(home.run({"doctor", "--provider", "local"}).err, Contains("cannot read the API key"));
 
   home.write_configuration(yaml_of(endpoint.base_url()));
   CHECK_THAT(home.run({"doctor", "--provider", "local"}).out, Contains("no key is configured"));
@@ -157,7 +158,7 @@ TEST_CASE("doctor --provider: what is wrong is said in words, and no key with it
   const auto probe = nobody.json()["providers"][0];
   CHECK(probe["ok"] == false);
   CHECK_THAT(check_of(probe, "models")["next"].get<std::string>(),
-             Contains("is the server running there"));
+             Contains("check that the server is running"));
   CHECK(check_of(probe, "schema")["state"] == "skipped");
 
   CHECK_THAT(home.run({"doctor", "--provider", "lokal"}).err, Contains("did you mean local?"));

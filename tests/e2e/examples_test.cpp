@@ -241,7 +241,7 @@ TEST_CASE("the example of a planning model follows it within the limits", "[e2e]
              Contains(" remind: It went well. (done)"));
 }
 
-TEST_CASE("the example of a server of tools reads and does not write", "[e2e][examples]") {
+TEST_CASE("the example of a tool server reads and does not write", "[e2e][examples]") {
   model_endpoint endpoint;
   endpoint
       .then(chat_stream()

@@ -221,7 +221,7 @@ TEST_CASE("explain: options, ids and errors; with a node as without", "[e2e][exp
     CHECK_THAT(none.err, Contains("nobody") && Contains("boyd dispatches ls"));
     const auto gone = k.home.run({verb, "01900000-0000-7000-8000-000000000000"});
     CHECK(gone.code == 1);
-    CHECK_THAT(gone.err, Contains("nothing is on record"));
+    CHECK_THAT(gone.err, Contains("no record of this execution"));
   }
   program node(k.home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));
@@ -283,8 +283,7 @@ TEST_CASE("explain and replay: the database stands for a record that was never w
   CHECK_THAT(k.explained("fixed"), Contains("a script"));
 }
 
-TEST_CASE("record: a run whose beginning cannot be put on record does not begin",
-          "[e2e][explain][record]") {
+TEST_CASE("record: a run whose input cannot be recorded does not begin", "[e2e][explain][record]") {
   const home_of_boyd home("version: 1\nkernels:\n  - kernel_id: default\n"
                           "    schedule: \"0 0 1 1 *\"\n    agents:\n"
                           "      - agent_id: one\n        prompt: go\n"
@@ -295,7 +294,7 @@ TEST_CASE("record: a run whose beginning cannot be put on record does not begin"
   CHECK_FALSE(fs::exists(home.file("kernel/default/effect")));
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   CHECK(row["failure_class"] == "environment");
-  CHECK_THAT(row["error"].get<std::string>(), Contains("cannot be put on record"));
+  CHECK_THAT(row["error"].get<std::string>(), Contains("cannot record the input of the run"));
 }
 
 TEST_CASE("replay: what a killed node leaves holds, and so does what comes after it",

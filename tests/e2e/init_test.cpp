@@ -247,9 +247,9 @@ kernels:
   CHECK_THAT(said.out, Contains("valid, 1 kernel, 1 agent"));
   CHECK_THAT(said.err,
              Contains("warning: " + dir.file("boyd.yaml") +
-                      ":14:15: kernels[0].agents[0].policy.rules[1]: this rule is never reached") &&
-                 Contains("executor.fallback[0]: it names local/m") &&
-                 Contains("expected the narrower rule above the wider one"));
+                      ":14:15: kernels[0].agents[0].policy.rules[1]: this rule is never used") &&
+                 Contains("executor.fallback[0]: repeats local/m") &&
+                 Contains("expected the narrower rule first"));
   auto json = asked;
   json.emplace_back("--json");
   const auto told = boyd_run(json).json();
@@ -397,7 +397,7 @@ TEST_CASE("a lost repository is told of, and replaced by init alone", "[e2e]") {
   INFO(without.out << without.err);
   CHECK(without.code == 3); // the kernel goes on without its history
   CHECK_FALSE(std::filesystem::exists(git));
-  CHECK_THAT(home.run({"doctor"}).out, Contains("there is no git repository"));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("no git repository"));
   std::filesystem::rename(home.file("away"), git);
   CHECK(home.run({"cycle"}).code == 0);
   std::filesystem::remove_all(git);
@@ -427,7 +427,7 @@ TEST_CASE("a kernel's directory that is gone is told of, and not made anew but b
   const auto kernel = home.file("kernel/default");
   std::filesystem::rename(kernel, home.file("away"));
   const auto without = home.run({"cycle"});
-  CHECK_THAT(without.err, Contains("its directory is missing") && Contains("put it back"));
+  CHECK_THAT(without.err, Contains("directory is missing") && Contains("restore it"));
   CHECK_FALSE(std::filesystem::exists(kernel));
 
   SECTION("it is put back") {

@@ -75,7 +75,7 @@ TEST_CASE("case R10: a kernel's file that cannot be read is named, not taken for
   }
   home.run({"cycle"});
   const auto output = dispatch_of(home, "reader")["output"].get<std::string>();
-  CHECK_THAT(output, Contains("GOAL.md exists and cannot be read") && Contains("we remember"));
+  CHECK_THAT(output, Contains("GOAL.md exists, but cannot be read") && Contains("we remember"));
   CHECK_THAT(home.run({"status"}).out, Contains("GOAL.md cannot be read"));
   fs::remove_all(goal);
   write_file(goal, "a goal\n");
@@ -93,7 +93,7 @@ TEST_CASE("case R10: a link in the place of GOAL.md leads no file into a system 
   fs::create_symlink(to, goal);
   home.run({"cycle"});
   const auto system = endpoint.requests().at(0).json["messages"][0].dump();
-  CHECK_THAT(system, Contains("GOAL.md exists and cannot be read"));
+  CHECK_THAT(system, Contains("GOAL.md exists, but cannot be read"));
   CHECK_THAT(system, !Contains("provider_id") && !Contains("root:") && !Contains("PATH="));
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("case R10: a command in a directory that is a link out of the workspac
   home.run({"cycle"});
   CHECK_FALSE(fs::exists(outside.file("made")));
   CHECK_THAT(endpoint.requests().back().json["messages"].back().dump(),
-             Contains("leads out of its workspace"));
+             Contains("leads out of the workspace"));
   // The same for a command executor whose directory lies below the kernel's home.
   home.write_configuration(kernel_with("      - agent_id: worker\n"
                                        "        prompt: x\n"
@@ -201,11 +201,12 @@ TEST_CASE("case R3: a running node tells of modes of its home that were changed"
   CHECK(wait_until([&] {
     const auto text = status();
     return text.find("has mode 0777") != std::string::npos &&
-           text.find("boyd.db has mode 0666 and is open to other users") != std::string::npos;
+           text.find("boyd.db has mode 0666 and is accessible to other users") != std::string::npos;
   }));
   REQUIRE(::chmod(home.file("boyd.db").c_str(), 0) == 0);
-  CHECK(wait_until(
-      [&] { return status().find("boyd.db has mode 0000 and is closed") != std::string::npos; }));
+  CHECK(wait_until([&] {
+    return status().find("boyd.db has mode 0000 and is not accessible") != std::string::npos;
+  }));
   REQUIRE(::chmod(home.file("boyd.db").c_str(), 0600) == 0);
   REQUIRE(::chmod(home.path().c_str(), 0700) == 0);
   CHECK(wait_until([&] { return status().find("has mode") == std::string::npos; }));

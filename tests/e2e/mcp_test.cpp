@@ -90,7 +90,7 @@ TEST_CASE("mcp: errors of the tool, of the protocol and of the server are told t
   REQUIRE(said.size() == 7);
   CHECK(said[0] == "it did not work");
   CHECK_THAT(said[1], Contains("-32000") && Contains("not today"));
-  CHECK_THAT(said[2], Contains("no JSON object"));
+  CHECK_THAT(said[2], Contains("not a JSON object"));
   CHECK_THAT(said[3], Contains("first") && Contains("image image/png, 6 bytes, not shown") &&
                           Contains("test://one") && Contains("inside"));
   CHECK_THAT(said[4], Contains("42"));

@@ -142,7 +142,7 @@ TEST_CASE("SIGTERM lets a running attempt finish", "[e2e]") {
   const auto kernel = home.file("kernel/default/");
   REQUIRE(wait_until([&] { return std::filesystem::exists(kernel + "begun"); }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   write_file(kernel + "go", "");
   const auto ended = node.finish();
   INFO(ended.err);
@@ -159,7 +159,7 @@ TEST_CASE("a second signal stops at once and gives the work back", "[e2e]") {
   program cycle({boyd_binary(), "--home", home.path(), "cycle"});
   REQUIRE(wait_until([&] { return std::filesystem::exists(home.file("kernel/default/begun")); }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   node.signal(SIGTERM);
   const auto ended = node.finish();
   INFO(ended.err);
@@ -310,7 +310,7 @@ TEST_CASE("a reload takes the log level and names what waits for a restart", "[e
   home.write_configuration(
       one_agent("echo done", ", store: \"postgres://nobody@localhost/none\", log_level: warn"));
   node.signal(SIGHUP);
-  REQUIRE(node.wait_for_stderr("node.store has changed, which takes effect after a restart"));
+  REQUIRE(node.wait_for_stderr("node.store has changed; restart the node"));
   const auto status = home.run({"status", "--json"}).json()["node"];
   CHECK(status["restart_needed"] == nlohmann::json{"node.store"});
   CHECK(status["store"] == "sqlite");

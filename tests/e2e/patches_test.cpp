@@ -263,7 +263,7 @@ TEST_CASE("setup: one that fails fails the run, with its output", "[e2e][patches
   CHECK(row.at("status") == "failed");
   CHECK(row.at("failure_class") == "environment");
   CHECK_THAT(row.at("error").get<std::string>(),
-             Contains("the setup of the worktree failed: exit code 3"));
+             Contains("the setup command of the worktree failed: exit code 3"));
   CHECK_THAT(row.at("output").get<std::string>(), Contains("no network\nsorry"));
   CHECK(c.listed().empty());
   CHECK(fs::is_empty(c.home.file("run/worktrees")));

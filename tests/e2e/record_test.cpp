@@ -39,7 +39,7 @@ TEST_CASE("a restart is on record when the node that had it is gone") {
   REQUIRE(body.at("restarts").size() == 2);
   const auto& with = body.at("restarts").at(0);
   CHECK(with.at("name") == "planner");
-  CHECK(with.at("cause") == "started anew with it: gateway, kernel:default");
+  CHECK(with.at("cause") == "restarted together with it: gateway, kernel:default");
   const auto& row = body.at("restarts").at(1);
   CHECK(row.at("name") == "planner");
   CHECK_THAT(row.at("cause").get<std::string>(), Contains("fault point planner.plan"));

@@ -56,7 +56,7 @@ void restart_while_slow(const home_of_boyd& home, program& node, const std::stri
   const auto slow = begin_cycle(home);
   REQUIRE(node.wait_for_stderr(point + ": strikes"));
   REQUIRE(home.run({"actors", "restart", part}).code == 0);
-  CHECK(node.wait_for_stderr("a new one waits for its end"));
+  CHECK(node.wait_for_stderr("a new one starts when it ends"));
   slow->finish();
 }
 
@@ -99,10 +99,10 @@ TEST_CASE("a store that is gone while the node drains: nothing waits for what ca
   const auto cycle = begin_cycle(home);
   REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   const auto refused = home.run({"actors", "restart", "graph_recorder"});
   CHECK(refused.code == 1);
-  CHECK_THAT(refused.err, Contains("the node shuts down"));
+  CHECK_THAT(refused.err, Contains("the node is stopping"));
   REQUIRE(home.run({"chaos", "inject", "store.apply", "--crash", "--count", "0"}).code == 0);
   // Its grace is an hour.
   const auto ended = node.finish();
@@ -123,7 +123,7 @@ TEST_CASE(
   const auto cycle = begin_cycle(home);
   REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   REQUIRE(home.run({"chaos", "inject", "gateway.request", "--crash"}).code == 0);
   CHECK(home.run({"status"}).code != 0);
   write_file(home.file("kernel/default/go"), "");

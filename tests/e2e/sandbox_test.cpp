@@ -309,7 +309,7 @@ TEST_CASE("chat: a workspace that is not there fails the run before it begins", 
   CHECK(row["status"] == "failed");
   CHECK(row["failure_class"] == "environment");
   CHECK_THAT(row["error"].get<std::string>(),
-             Contains("the workspace cannot be used") && Contains("/nowhere/at/all"));
+             Contains("cannot use the workspace") && Contains("/nowhere/at/all"));
   CHECK(endpoint.requests_count() == 0);
   CHECK_THAT(home.run({"doctor"}).out, Contains("/nowhere/at/all is not a directory"));
 }

@@ -279,7 +279,7 @@ TEST_CASE("case 46 fd-exhaustion: a node without a free descriptor settles, wait
     clients.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     (void)::connect(clients.back(), reinterpret_cast<const ::sockaddr*>(&at), sizeof at);
   }
-  REQUIRE(n.node().wait_for_stderr("no client can be taken"));
+  REQUIRE(n.node().wait_for_stderr("cannot accept clients"));
   const auto used = used_by(pid);
   REQUIRE(n.settled_on_disk() == 2);
   n.let_go();
@@ -293,7 +293,7 @@ TEST_CASE("case 46 fd-exhaustion: a node without a free descriptor settles, wait
   none.no_more();
   for (const int fd : clients)
     ::close(fd);
-  REQUIRE(n.node().wait_for_stderr("clients are taken again"));
+  REQUIRE(n.node().wait_for_stderr("accepting clients again"));
   const auto ended = cycle->finish();
   INFO(ended.err << ended.out);
   // Settled, and without STATE.md and commit for now: those come with the next cycle.
@@ -305,7 +305,7 @@ TEST_CASE("case 46 fd-exhaustion: a node without a free descriptor settles, wait
   const auto left = n.node().finish();
   INFO(left.err);
   CHECK(left.code == 0);
-  CHECK(count_of(left.err, "no client can be taken") == 1);
+  CHECK(count_of(left.err, "cannot accept clients") == 1);
   check_whole(n, 3);
   // A loop without a pause takes all of a core, or what others leave of it.
   CHECK(spent <= idle / 10);

@@ -121,7 +121,7 @@ TEST_CASE("skills: a chat has no tool that approves; it reads approved ones alon
   for (const auto& e : chat_homes::events_of(h.home, row, "result"))
     results += e.dump() + "\n";
   INFO(results);
-  CHECK_THAT(results, Contains("there is no built-in tool") &&
+  CHECK_THAT(results, Contains("unknown built-in tool") &&
                           Contains("the skill evil cannot be used: not approved") &&
                           Contains("Trim the lamp"));
   CHECK(h.skill("evil")["state"] == "not approved");

@@ -130,7 +130,7 @@ std::unique_ptr<program> stop_twice_at_work(const home_of_boyd& home, program& n
       std::vector<std::string>{boyd_binary(), "--home", home.path(), "cycle"});
   REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   node.signal(SIGTERM);
   return cycle;
 }
@@ -261,7 +261,7 @@ TEST_CASE("case 10 stuck-actor: the service manager hears of it, and the watchdo
   INFO(ended.err << systemd.heard);
   CHECK(ended.code == 8);
   CHECK_THAT(ended.err, Contains("the watchdog stops the process; not responding: ") &&
-                            Contains("state_writer (its worker has been at one batch for "));
+                            Contains("state_writer (its worker has been busy with one batch for "));
   // Nothing of the killed process is in the way of the next.
   home.write_configuration(yaml_of("echo done"));
   CHECK(home.run({"cycle"}).code == 0);
@@ -311,14 +311,14 @@ TEST_CASE("a part that is stuck while the node stops ends it with 7, long before
   program cycle({boyd_binary(), "--home", home.path(), "cycle"});
   REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
   node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   write_file(home.file("kernel/default/go"), "");
   const auto ended = node.finish();
   INFO(ended.err);
   CHECK(ended.code == 7);
   CHECK_THAT(ended.err,
              Contains("the watchdog stops the process while stopping; not responding: ") &&
-                 Contains("store (its worker has been at one batch for "));
+                 Contains("store (its worker has been busy with one batch for "));
   cycle.finish();
   home.write_configuration(yaml_of("echo done"));
   CHECK(home.run({"cycle"}).code == 0);
@@ -355,7 +355,7 @@ TEST_CASE("a migration of the database that takes long is no stuck part", "[e2e]
   REQUIRE(node.wait_for_stderr("store.migrate: strikes"));
   REQUIRE(node.wait_for_stderr("ready: node "));
   const auto ready = get(home.file("run/control.sock"), "/readyz");
-  CHECK_THAT(ready, Contains("migrates the database: schema version 1 (tables), for "));
+  CHECK_THAT(ready, Contains("migrating the database: schema version 1 (tables), for "));
   CHECK(wait_until([&] {
     return get(home.file("run/control.sock"), "/readyz").find("200 OK") != std::string::npos;
   }));
@@ -435,7 +435,7 @@ TEST_CASE("case 13 double-sigterm: a storm of signals ends it at once, and in or
   constexpr int storm = 500;
   for (int i = 0; i < storm; ++i)
     node.signal(i % 2 == 0 ? SIGINT : SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(node.wait_for_stderr("node: stopping"));
   node.signal(SIGINT);
   const auto [ended, took] = end_of(node);
   INFO(ended.err);

@@ -374,7 +374,7 @@ result<json> question_of_line(std::string_view line, const std::string& at) {
   const auto time = own.is_string() ? own.get<std::string>() : at;
   if (!time.empty() && !parse_rfc3339(time))
     return fail(errc::invalid_argument, "not a time: at: " + time, {},
-                "write it as in RFC 3339, with its zone: 2026-02-13T10:00:00Z");
+                "use RFC 3339 with a time zone, such as 2026-02-13T10:00:00Z");
   return question(object["query"].get<std::string>(), time);
 }
 

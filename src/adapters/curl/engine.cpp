@@ -37,8 +37,8 @@ result<std::unique_ptr<engine>> engine::make(const std::string& ca_file, ended_f
     return fail(lib.error());
   std::unique_ptr<engine> made(new engine(**lib, ca_file, std::move(ended)));
   if (!made->open())
-    return fail(errc::overloaded, "the HTTP client cannot start: no descriptors or no memory", "",
-                "raise the limit of open files");
+    return fail(errc::overloaded, "cannot start the HTTP client: no file descriptors or no memory",
+                "", "raise the limit for open files");
   return made;
 }
 
@@ -228,7 +228,7 @@ void engine::reap() {
   }
   for (const auto handle : std::exchange(unwatched_, {}))
     if (const auto found = transfers_.find(handle); found != transfers_.end())
-      end(handle, fail(errc::overloaded, "its connection cannot be watched", found->second->place(),
+      end(handle, fail(errc::overloaded, "cannot watch the connection", found->second->place(),
                        "raise fs.epoll.max_user_watches"));
 }
 

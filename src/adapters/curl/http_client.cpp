@@ -80,10 +80,10 @@ class client final : public http_client {
     const std::lock_guard lock(mutex_);
     handle = ++last_;
     if (ending_)
-      return fail(errc::cancelled, "the client ends", request.address.origin());
+      return fail(errc::cancelled, "the HTTP client is stopping", request.address.origin());
     if (live_.size() >= options_.most_requests)
       return fail(errc::overloaded,
-                  std::to_string(options_.most_requests) + " requests are under way",
+                  std::to_string(options_.most_requests) + " requests are already in progress",
                   request.address.origin());
     if (!thread_.joinable()) {
       try {
@@ -92,7 +92,7 @@ class client final : public http_client {
         const signals_blocked scope;
         thread_ = std::thread([this] { run(); });
       } catch (const std::system_error& e) {
-        return fail(errc::overloaded, std::string("no thread for it: ") + e.what(),
+        return fail(errc::overloaded, std::string("cannot start a thread: ") + e.what(),
                     request.address.origin());
       }
     }

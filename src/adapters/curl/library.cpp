@@ -63,12 +63,12 @@ result<const library*> load_library() {
     return &loaded;
   void* handle = ::dlopen(file, RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr)
-    return no_library("the HTTP library cannot be loaded");
+    return no_library("cannot load the HTTP library");
   if (!find_all(loaded, handle) ||
       loaded.version_info(CURLVERSION_NOW)->version_num < least_version)
     return no_library("the HTTP library is too old");
   if (loaded.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-    return no_library("the HTTP library does not start");
+    return no_library("cannot start the HTTP library");
   ready = true;
   return &loaded;
 }

@@ -85,10 +85,10 @@ result<std::vector<std::string>> header_lines(const http_headers& headers) {
   bool has_type = false;
   for (const auto& [name, value] : headers) {
     if (!is_token(name))
-      return wrong("a header's name has characters that do not belong there");
+      return wrong("a header name has invalid characters");
     const auto low = lower(name);
     if (std::ranges::find(own_headers, low) != own_headers.end())
-      return wrong("the header " + low + " is set by the client itself");
+      return wrong("the header " + low + " is set by the client");
     if (!is_field_value(value))
       return wrong("the value of the header " + low + " has control characters");
     has_type = has_type || low == "content-type";
@@ -109,10 +109,10 @@ result<checked_request> check_request(http_request request) {
   if (!address)
     return fail(std::move(address.error()));
   if (!is_host(address->host))
-    return wrong("the host has characters that do not belong there");
+    return wrong("the host has invalid characters");
   r.address = std::move(*address);
   if (!is_token(request.method) || request.method == "CONNECT")
-    return wrong("this is no method of a request");
+    return wrong("not an HTTP method");
   auto lines = header_lines(request.headers);
   if (!lines)
     return fail(std::move(lines.error()));

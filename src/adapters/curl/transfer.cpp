@@ -143,7 +143,7 @@ result<void> transfer::prepare(const library& lib, const std::string& ca_file,
   set(CURLOPT_OPENSOCKETFUNCTION, &transfer::open_socket);
   set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
   if (!set_all_)
-    return fail(errc::overloaded, "the request could not be prepared", place_);
+    return fail(errc::overloaded, "cannot prepare the request", place_);
   return {};
 }
 
@@ -154,7 +154,7 @@ curl_socket_t transfer::open_socket(void* self, curlsocktype /*purpose*/,
   auto& t = *static_cast<transfer*>(self);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
     t.fail_with({errc::overloaded, "no connection: " + text_of_errno(errno), t.place_,
-                 "raise the limit of open files"});
+                 "raise the limit for open files"});
   return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
@@ -164,7 +164,7 @@ int transfer::on_connected(void* self, char* /*to*/, char* /*from*/, int /*to_po
   // libcurl would send it again when a kept connection ends without an answer. Whether the other
   // side has acted on it nobody knows.
   if (std::exchange(t.connected_, true)) {
-    t.fail_with({errc::io_error, "the connection ended before an answer came", t.place_, {}});
+    t.fail_with({errc::io_error, "the connection ended before an answer", t.place_, {}});
     return CURL_PREREQFUNC_ABORT;
   }
   t.tell_connected_->push_back(t.handle_);
@@ -247,7 +247,7 @@ void transfer::fail_with(error e) {
 
 error transfer::timed_out() const {
   return connected_ ? error{errc::timed_out,
-                            "no whole answer within " + format_duration(request_.timeout),
+                            "no complete answer within " + format_duration(request_.timeout),
                             place_,
                             {}}
                     : error{errc::timed_out,
@@ -284,7 +284,7 @@ result<void> transfer::outcome(CURLcode code) const {
   case CURLE_OPERATION_TIMEDOUT:
     return fail(timed_out());
   case CURLE_URL_MALFORMAT:
-    return fail(errc::invalid_argument, "this is no address", place_);
+    return fail(errc::invalid_argument, "not an address", place_);
   case CURLE_OUT_OF_MEMORY:
     return fail(errc::overloaded, "no memory for the answer", place_);
   case CURLE_FILESIZE_EXCEEDED:
@@ -294,7 +294,7 @@ result<void> transfer::outcome(CURLcode code) const {
   case CURLE_UNSUPPORTED_PROTOCOL: // "HTTP/0.9": a first line that is none
   case CURLE_WEIRD_SERVER_REPLY:
   case CURLE_BAD_CONTENT_ENCODING:
-    return fail(errc::parse_error, "the answer is no HTTP: " + cause(code), place_);
+    return fail(errc::parse_error, "the answer is not HTTP: " + cause(code), place_);
   case CURLE_PEER_FAILED_VERIFICATION:
   case CURLE_SSL_ISSUER_ERROR:
     return fail(errc::refused, "no trusted connection: " + cause(code), place_);

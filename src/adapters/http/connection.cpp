@@ -61,7 +61,7 @@ class reply_slot {
   ~reply_slot() {
     if (!used_)
       reply(error_response(
-          error{errc::actor_down, "the part that would answer is gone", "", "try again"}));
+          error{errc::actor_down, "the part that should answer has stopped", "", "try again"}));
   }
 
   void reply(http_response response) {
@@ -174,17 +174,18 @@ std::optional<http_response> connection::check_head(std::size_t bytes) {
   for (const auto single : {http::field::host, http::field::transfer_encoding,
                             http::field::content_length, http::field::expect})
     if (head.count(single) > 1)
-      return bad_request("a header that may come once came twice");
+      return bad_request("a header is repeated");
   // Anything but plain "chunked" would let two readers see different ends of the body.
   if (const auto coding = head.find(http::field::transfer_encoding); coding != head.end()) {
     if (head.version() < 11 || head.find(http::field::content_length) != head.end())
-      return bad_request("Transfer-Encoding beside Content-Length or in HTTP/1.0");
+      return bad_request("Transfer-Encoding together with Content-Length, or in HTTP/1.0");
     if (!boost::beast::iequals(coding->value(), "chunked"))
-      return refusal(not_implemented, errc::invalid_argument, "only the chunked coding is known");
+      return refusal(not_implemented, errc::invalid_argument,
+                     "only chunked transfer encoding is supported");
   }
   if (const auto expect = head.find(http::field::expect);
       expect != head.end() && !boost::beast::iequals(expect->value(), "100-continue"))
-    return refusal(expectation_failed, errc::invalid_argument, "only 100-continue is known");
+    return refusal(expectation_failed, errc::invalid_argument, "only 100-continue is supported");
   request_ = {};
   const auto target = head.target();
   if (const auto read = read_target({target.data(), target.size()}, request_); !read)
@@ -240,7 +241,7 @@ void connection::handle() {
   const bool health = request_.path == "/healthz" || request_.path == "/readyz";
   auto place = take_place(waits, health);
   if (!place) {
-    auto full = error_response(error{errc::overloaded, "too many requests are under way",
+    auto full = error_response(error{errc::overloaded, "too many requests in progress",
                                      request_.path, "try again in a second"});
     full.status = unavailable;
     full.retry_after = 1;

@@ -38,13 +38,13 @@ steady_time steady_now() {
 }
 
 error no_node(const std::string& path) {
-  return error{errc::not_found, "no node is running", path, "start one: boyd node"};
+  return error{errc::not_found, "no node is running", path, "start the node: boyd node"};
 }
 
 error broken(int number, const std::string& path) {
   return error{errc::io_error,
                "the connection to the node broke: " + std::generic_category().message(number), path,
-               "see whether the node still runs: boyd status"};
+               "check whether the node still runs: boyd status"};
 }
 
 /// How long to wait and who may end it.
@@ -63,7 +63,7 @@ class patience {
       const auto now = elapsed();
       if (limited_ && now >= timeout_)
         return fail(errc::timed_out, "the node did not answer in time", "",
-                    "see what it does: boyd status");
+                    "check the node: boyd status");
       if (now >= end)
         return {};
       auto turn = std::min({ask_again, end - now});
@@ -305,7 +305,7 @@ result<http_response> guarded_exchange(const std::string& path, const http_reque
   try {
     return exchange(path, request, wait, lines);
   } catch (const std::exception& e) {
-    return fail(errc::io_error, std::string("asking the node failed: ") + e.what(), path);
+    return fail(errc::io_error, std::string("cannot ask the node: ") + e.what(), path);
   }
 }
 

@@ -133,7 +133,7 @@ void server::accept_clients() {
       try {
         welcome(std::move(client));
       } catch (const std::exception& e) {
-        spdlog::error("control socket: a client was not taken: {}", e.what());
+        spdlog::error("control socket: cannot accept a client: {}", e.what());
       }
       continue;
     }
@@ -161,9 +161,9 @@ void server::note_accepting(bool now, int why) {
     return;
   accepting_ = now;
   if (now)
-    spdlog::info("control socket: clients are taken again");
+    spdlog::info("control socket: accepting clients again");
   else
-    spdlog::warn("control socket: no client can be taken: {}; it is tried again",
+    spdlog::warn("control socket: cannot accept clients: {}; trying again",
                  std::generic_category().message(why));
 }
 
@@ -191,14 +191,15 @@ void server::make_file_anew() {
       fresh->remove_file();
     if (!std::exchange(file_failed_, true))
       spdlog::error(
-          "control socket: its file is gone and cannot be made anew: {}; it is tried again",
+          "control socket: the file is gone and cannot be created again: {}; trying again",
           fresh ? failed.message() : to_string(fresh.error()));
     return;
   }
   fresh->fd.release();
   listening_ = std::move(*fresh);
   file_failed_ = false;
-  spdlog::warn("control socket: its file was gone and is made anew: {}", options_.socket_path);
+  spdlog::warn("control socket: the file was gone and has been created again: {}",
+               options_.socket_path);
   await_client();
 }
 
@@ -218,7 +219,7 @@ bool server::make_room() {
 void server::welcome(owned_fd client) {
   const auto [user, pid] = http_detail::peer_of(client.get());
   if (user != 0 && user != static_cast<std::int64_t>(::geteuid())) {
-    const error why{errc::refused, "the control socket is for its owner", "",
+    const error why{errc::refused, "the control socket is only for its owner", "",
                     "run as the node's user"};
     return http_detail::send_at_once(client.get(), error_response(why));
   }
@@ -233,14 +234,14 @@ void server::welcome(owned_fd client) {
   error_code failed;
   socket.assign(stream_protocol(), client.get(), failed);
   if (failed) {
-    spdlog::warn("control socket: a client was not taken: {}", failed.message());
+    spdlog::warn("control socket: cannot accept a client: {}", failed.message());
     return;
   }
   const int client_descriptor = client.release();
   std::shared_ptr<const http_peer> peer;
   if (http_detail::has_left(client_descriptor))
     peer = std::make_shared<const http_peer>(
-        http_peer{"a client that has left", "a client that has left cannot be looked at"});
+        http_peer{"a client that has left", "the client has left"});
   else if (options_.look_at_peer)
     peer = std::make_shared<const http_peer>(options_.look_at_peer(pid, user));
   const auto fresh = std::make_shared<connection>(*this, std::move(socket), std::move(peer));
@@ -294,7 +295,7 @@ result<std::unique_ptr<control_server>> start_control_server(control_server_opti
   try {
     return std::make_unique<server>(std::move(options), std::move(*listening));
   } catch (const std::exception& e) {
-    return fail(errc::io_error, std::string("the control socket cannot be served: ") + e.what());
+    return fail(errc::io_error, std::string("cannot serve the control socket: ") + e.what());
   }
 }
 

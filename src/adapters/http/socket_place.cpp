@@ -84,7 +84,7 @@ result<void> clear_place(const socket_place& place) {
     return system_failure(errno, "stat", place.path());
   }
   if (!S_ISSOCK(info.st_mode))
-    return fail(errc::refused, "something that is no socket has the control socket's name",
+    return fail(errc::refused, "a file that is not a socket has the name of the control socket",
                 place.path(), "move it away");
   int number = 0;
   const auto answered = place.connect(number);
@@ -177,7 +177,7 @@ result<listening_socket> listen_at(const std::string& path) {
   if (!parts)
     return fail(parts.error());
   if (::mkdir(parts->directory.c_str(), directory_mode) != 0 && errno != EEXIST)
-    return system_failure(errno, "making the directory", parts->directory);
+    return system_failure(errno, "creating the directory", parts->directory);
   auto place = socket_place::open(path);
   if (!place)
     return fail(place.error());
@@ -185,14 +185,14 @@ result<listening_socket> listen_at(const std::string& path) {
     return fail(secured.error());
   const directory_turn turn(place->directory());
   if (turn.taken())
-    return fail(errc::locked, "another process is making the control socket", path);
+    return fail(errc::locked, "another process is creating the control socket", path);
   if (auto cleared = clear_place(*place); !cleared)
     return fail(cleared.error());
 
   listening_socket made;
   made.fd = owned_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.fd)
-    return system_failure(errno, "making a socket", path);
+    return system_failure(errno, "creating a socket", path);
   // Before bind: the file then never has wider rights, and the process's umask is left alone.
   if (::fchmod(made.fd.get(), file_mode) != 0)
     return system_failure(errno, "chmod", path);

@@ -98,7 +98,8 @@ void take_out_refused(const session& s, std::map<std::string, change_kind>& foun
     if (kind == change_kind::deleted) {
       const auto why = still_there(s, path);
       if (!why.empty())
-        s.notes->add(path, why + " and stays in the history as it was: remove it, or replace it");
+        s.notes->add(path,
+                     why + " and keeps its last version in the history: remove it, or replace it");
       return !why.empty();
     }
     const bool link = ::lstat(full.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
@@ -108,10 +109,10 @@ void take_out_refused(const session& s, std::map<std::string, change_kind>& foun
     if (link && is_refused_path(path, true))
       why = refused_name_remark;
     else if (is_in_the_way(fixed, path))
-      why = "is in the place of files that git keeps out of the work tree, or of a submodule, and "
-            "is not versioned: rename it";
+      why = "has the place of a submodule, or of files outside the work tree (sparse checkout), "
+            "and is not versioned: rename it";
     else if (!link && S_ISREG(info.st_mode) && cannot_be_read(full))
-      why = "cannot be read and is not versioned as it is: make it readable, or remove it";
+      why = "cannot be read, so its new content is not versioned: make it readable, or remove it";
     if (!why.empty())
       s.notes->add(path, why);
     return !why.empty();

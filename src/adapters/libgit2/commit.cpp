@@ -47,7 +47,7 @@ result<void> check_nothing_in_progress(const session& s) {
   default:
     break;
   }
-  return fail(errc::conflict, std::string("somebody is in the middle of ") + what, s.at->work_tree,
+  return fail(errc::conflict, std::string("unfinished git operation: ") + what, s.at->work_tree,
               "finish or abort it with git");
 }
 
@@ -152,7 +152,7 @@ result<void> make_durable(const session& s, index_draft& index, const ref_move* 
   if (ref != nullptr)
     ref->add_to(group);
   if (const int code = group.sync(); code != 0)
-    return fail(system_failure(code, "cannot sync what is new", group.failed()));
+    return fail(system_failure(code, "cannot sync new objects", group.failed()));
   if (auto named = s.objects->name(s.at->git_dir, beside, s.at->unsynced); !named)
     return named;
   return index.publish(s);
@@ -330,7 +330,7 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
   doubt_ref(s, head->ref ? git_reference_name(head->ref.get()) : head->branch);
   if (auto sure = settle_doubt(s); !sure)
     return fail(std::move(sure.error()));
-  spdlog::warn("{}; but HEAD has moved to {}, which was written once more", to_string(why),
+  spdlog::warn("{}; HEAD has already moved to {}, which has been written again", to_string(why),
                hex(*id));
   return made;
 }
@@ -400,8 +400,8 @@ error blame_disk(const session& s, error why) {
   if (why.code == errc::no_space || why.code == errc::locked || why.code == errc::conflict ||
       ::statvfs(s.at->git_dir.c_str(), &disk) != 0 || disk.f_bavail * disk.f_frsize > least_room)
     return why;
-  return {errc::no_space, "the disk has no room for a commit: " + why.what, s.at->git_dir,
-          "free space on it; the files stay as they are, and the next commit takes them"};
+  return {errc::no_space, "the disk is full; cannot commit: " + why.what, s.at->git_dir,
+          "free some space; the files are unchanged, and the next commit includes them"};
 }
 
 result<std::optional<commit_pair>>
@@ -442,14 +442,14 @@ commit_to_disk(const session& s, const std::vector<path_change>& paths, const wa
     }
     recover_locks(s.at->work_tree, s.at->git_dir);
     if (!wait.again())
-      return fail(errc::locked, "another process holds a lock on the branch", s.at->git_dir,
+      return fail(errc::locked, "another process has locked the branch", s.at->git_dir,
                   "wait for it to end; a leftover lock is removed after one minute");
   }
   if (not_found)
-    return fail(errc::io_error, "what was written for the commit is not in the repository",
-                s.at->git_dir, "look at its disk; the next commit takes the files");
+    return fail(errc::io_error, "objects written for the commit are missing in the repository",
+                s.at->git_dir, "check the disk; the next commit includes the files");
   return fail(errc::conflict, "HEAD moved at every attempt to commit", s.at->work_tree,
-              "the files stay staged; the next commit takes them");
+              "the files stay staged; the next commit includes them");
 }
 
 } // namespace

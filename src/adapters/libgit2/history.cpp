@@ -199,7 +199,7 @@ result<bool> is_kept(const session& s, const std::string& hash) {
   if (rc == 0)
     rc = git_graph_reachable_from_any(s.repo.get(), &id, all.data(), all.size());
   if (rc < 0)
-    return fail(failure(rc, "cannot look for a commit in the branches", hash));
+    return fail(failure(rc, "cannot search the branches for a commit", hash));
   return rc == 1;
 }
 
@@ -262,7 +262,7 @@ result<std::string> diff(const session& s, const std::string& a, const std::stri
     const int rc = git_diff_print(made->get(), GIT_DIFF_FORMAT_PATCH, print_line, &out);
     if (out.too_long)
       return fail(errc::limit_exceeded, "the difference is too long to show", a + ".." + b,
-                  "compare two points that are nearer, or use git diff");
+                  "compare points that are closer together, or use git diff");
     if (rc == 0)
       return std::move(out.text);
     if (again || !b.empty())

@@ -222,7 +222,7 @@ result<void> mark_sparse(const session& s, git_index* index) {
     copy.flags |= GIT_INDEX_ENTRY_EXTENDED;
     copy.flags_extended |= GIT_INDEX_ENTRY_SKIP_WORKTREE;
     if (const int rc = git_index_add(index, &copy); rc != 0)
-      return fail(failure(rc, "cannot make a git index", path));
+      return fail(failure(rc, "cannot create a git index", path));
   }
   return {};
 }
@@ -240,7 +240,7 @@ result<index_ptr> read_index(const session& s, const std::string& index_path, bo
   *rebuilt = true;
   git_error_clear();
   if (const int rc = fill(index, [](git_index** out) { return git_index_new(out); }); rc != 0)
-    return fail(failure(rc, "cannot make a git index", index_path));
+    return fail(failure(rc, "cannot create a git index", index_path));
   auto head = head_tree(s);
   if (!head)
     return fail(std::move(head.error()));
@@ -250,8 +250,8 @@ result<index_ptr> read_index(const session& s, const std::string& index_path, bo
   if (auto marked = mark_sparse(s, index.get()); !marked)
     return fail(std::move(marked.error()));
   if (info.st_size > 0)
-    s.notes->add(".git/index", "cannot be read and is made again from HEAD by the next commit: "
-                               "what was staged there is lost, the files are not");
+    s.notes->add(".git/index", "cannot be read; the next commit creates it again from HEAD. Staged "
+                               "changes are lost, files are not");
   // libgit2 looks for attributes in the repository's own index too, and fails on a torn one.
   git_repository_set_index(s.repo.get(), index.get());
   return index;
@@ -347,8 +347,9 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
         continue; // it has vanished: for the next commit
       if (S_ISREG(now.st_mode) && ::faccessat(AT_FDCWD, full.c_str(), R_OK, AT_EACCESS) == 0)
         return fail(why);
-      s.notes->add(change.path,
-                   "cannot be read and is not versioned as it is: make it readable, or remove it");
+      s.notes->add(
+          change.path,
+          "cannot be read, so its new content is not versioned: make it readable, or remove it");
       continue;
     }
     out.push_back({change.path, false, entry_for(info, id)});
@@ -392,13 +393,13 @@ result<index_ptr> draft_entries(const session& s, const std::string& live, const
     return index;
   if (rebuilt) {
     if (copied)
-      spdlog::warn("the git index {} cannot be read; it is made again from HEAD", live);
+      spdlog::warn("the git index {} cannot be read; creating it again from HEAD", live);
     fs::remove(draft, ec);
     index_ptr fresh;
     if (const int rc =
             fill(fresh, [&](git_index** out) { return git_index_open(out, draft.c_str()); });
         rc != 0)
-      return fail(failure(rc, "cannot make a git index", draft));
+      return fail(failure(rc, "cannot create a git index", draft));
     auto head = head_tree(s);
     if (!head)
       return fail(std::move(head.error()));

@@ -55,8 +55,8 @@ bool is_used_in_info(std::string_view name) {
 
 std::string_view kind_of(mode_t mode) {
   if (S_ISLNK(mode))
-    return "a symbolic link stands in the repository"sv;
-  return "a pipe, socket or device stands in the repository"sv;
+    return "the repository contains a symbolic link"sv;
+  return "the repository contains a pipe, socket or device"sv;
 }
 
 enum class depth { these, all };
@@ -74,9 +74,9 @@ result<void> check_names(const std::string& directory, depth how, Matters matter
       continue;
     const std::unique_ptr<DIR, close_listing> d(fd < 0 ? nullptr : ::fdopendir(fd));
     if (!d)
-      return out_of_place("a directory of the repository cannot be opened as one: " +
-                              std::string(std::strerror(errno)),
-                          at, "put a readable directory in its place; history goes on by itself");
+      return out_of_place(
+          "cannot open a directory of the repository: " + std::string(std::strerror(errno)), at,
+          "replace it with a readable directory; history then continues by itself");
     while (const dirent* e = ::readdir(d.get())) {
       const std::string_view name = e->d_name;
       if (name == "." || name == ".." || !matters(name) || e->d_type == DT_REG)
@@ -87,9 +87,9 @@ result<void> check_names(const std::string& directory, depth how, Matters matter
       else if (::fstatat(::dirfd(d.get()), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
         continue;
       if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-        return out_of_place(std::string(kind_of(info.st_mode)), at + "/" + std::string(name),
-                            "put the file or directory itself in its place; history goes on by "
-                            "itself");
+        return out_of_place(
+            std::string(kind_of(info.st_mode)), at + "/" + std::string(name),
+            "replace it with a real file or directory; history then continues by itself");
       if (how == depth::all && S_ISDIR(info.st_mode))
         open.push_back(at + "/" + std::string(name));
     }
@@ -144,17 +144,18 @@ std::map<std::string, std::string> settings_of(std::string_view text) {
 result<void> check_extension(const std::string& name, const std::string& value, int format,
                              const std::string& file) {
   if (name == "objectformat" && value != "sha1")
-    return out_of_place("the repository names its objects by " + value +
-                            ", and Boyd reads repositories with SHA-1 only",
-                        file, "move .git away, then make a new repository: boyd init");
+    return out_of_place("the repository uses the object format " + value +
+                            ", but Boyd supports only SHA-1",
+                        file, "move .git away, then create a new repository: boyd init");
   if (name == "refstorage" && value != "files")
-    return out_of_place("the repository stores its branches in the format " + value +
-                            ", and Boyd reads branches stored as files only",
+    return out_of_place("the repository uses the branch format " + value +
+                            ", but Boyd supports only branches in files",
                         file, "run in the work tree: git refs migrate --ref-format=files");
   const bool known = name == "objectformat" || name == "refstorage" || name == "noop" ||
                      std::ranges::find(readable_extensions, name) != readable_extensions.end();
   if (!known && format > 0)
-    return out_of_place("the repository uses an extension that Boyd cannot read: " + name, file,
+    return out_of_place("the repository uses an extension that Boyd does not support: " + name,
+                        file,
                         "clone it with `git clone` to another place, then put that clone's .git "
                         "here");
   return {};
@@ -170,7 +171,7 @@ result<void> check_format(const std::string& file) {
     std::from_chars(it->second.data(), it->second.data() + it->second.size(), format);
   if (format > newest_format)
     return out_of_place("the repository has format version " + std::to_string(format) +
-                            ", and Boyd reads versions 0 and 1",
+                            ", but Boyd supports versions 0 and 1",
                         file, "clone it with an older git, then put that clone's .git here");
   constexpr auto section = "extensions."sv;
   for (auto it = settings.lower_bound(std::string(section));

@@ -35,12 +35,11 @@ result<opened> open_all(const std::string& path, const std::string& base, std::s
   if (rc == 0)
     rc = fill(o.base, [&](auto** out) { return git_commit_tree(out, commit.get()); });
   if (rc != 0)
-    return fail(errc::not_found, "the repository has no longer the commit the patch was made from",
-                base);
+    return fail(errc::not_found, "the repository no longer has the base commit of the patch", base);
   rc = fill(o.patch,
             [&](auto** out) { return git_diff_from_buffer(out, patch.data(), patch.size()); });
   if (rc != 0)
-    return fail(failure(rc, "the patch cannot be read", path, errc::invalid_argument));
+    return fail(failure(rc, "cannot read the patch", path, errc::invalid_argument));
   return o;
 }
 
@@ -102,7 +101,7 @@ result<std::vector<patched_file>> read_patched_files(const std::string& repo,
   const auto count = git_diff_num_deltas(o->patch.get());
   if (count != files)
     return fail(errc::invalid_argument, "the patch has " + std::to_string(count) + " of " +
-                                            std::to_string(files) + " files: it was cut");
+                                            std::to_string(files) + " files: it is incomplete");
   index_ptr after;
   if (const int rc = fill(after,
                           [&](auto** out) {
@@ -110,7 +109,7 @@ result<std::vector<patched_file>> read_patched_files(const std::string& repo,
                                                      o->patch.get(), nullptr);
                           });
       rc != 0)
-    return fail(failure(rc, "the patch does not fit the commit it names", base, errc::conflict));
+    return fail(failure(rc, "the patch does not apply to its base commit", base, errc::conflict));
   std::vector<patched_file> out;
   for (std::size_t i = 0; i < count; ++i) {
     const auto* delta = git_diff_get_delta(o->patch.get(), i);

@@ -247,7 +247,7 @@ result<index_lock> index_lock::acquire(const std::string& work_tree, const std::
     }
     if (!wait.again()) {
       recover_locks(work_tree, git_dir);
-      return fail(errc::locked, "another process holds the git index", path,
+      return fail(errc::locked, "another process has locked the git index", path,
                   "wait for it to end; a leftover lock is removed after one minute");
     }
   }
@@ -275,7 +275,7 @@ void recover_locks(const std::string& work_tree, const std::string& git_dir) {
   const auto index = look(git_dir + "/index.lock");
   const bool given_up = index && held().has_given_up(index->path);
   const bool own_dead = given_up || (index && is_mark_of_dead(index->path));
-  const std::string_view why = given_up ? "this node gave it up" : "its process has ended";
+  const std::string_view why = given_up ? "this node has abandoned it" : "its process has ended";
   auto refs = ref_locks(git_dir);
   auto temporary = temporary_files(git_dir);
   if (!index && refs.empty() && temporary.empty())
@@ -290,19 +290,19 @@ void recover_locks(const std::string& work_tree, const std::string& git_dir) {
   for (const auto& l : refs) {
     const bool of_own = own_dead && !earlier(l.info.st_mtim, index->info.st_mtim);
     if ((of_own || is_old(l.info)) && unused(l))
-      own_are_gone = remove_leftover(l, of_own ? why : "nobody holds it") && own_are_gone;
+      own_are_gone = remove_leftover(l, of_own ? why : "no process holds it") && own_are_gone;
   }
   for (const auto& l : temporary)
     if (is_abandoned(l))
       ::unlink(l.path.c_str());
     else if (is_old(l.info) && unused(l))
-      remove_leftover(l, "nobody holds it");
+      remove_leftover(l, "no process holds it");
   // It is what tells whose the others are: it stays as long as one of them does.
   if (own_dead && own_are_gone)
     remove_leftover(*index, why);
   else if (index && !own_dead && !is_mark_of_living(index->path) && is_old(index->info) &&
            unused(*index))
-    remove_leftover(*index, "nobody holds it");
+    remove_leftover(*index, "no process holds it");
 }
 
 } // namespace boyd::adapters::git

@@ -142,7 +142,7 @@ result<std::vector<std::string>> all_refs(const session& s) {
   git_strarray names{};
   if (const int rc = git_reference_list(&names, s.repo.get()); rc != 0) {
     auto why = failure(rc, "cannot read the branches", s.at->git_dir + "/packed-refs");
-    why.next = "put packed-refs back from a backup, or mend it: git fsck names what is wrong";
+    why.next = "restore packed-refs from a backup, or repair it: git fsck shows the errors";
     return fail(std::move(why));
   }
   std::vector<std::string> out(names.strings, names.strings + names.count);
@@ -188,16 +188,16 @@ std::string short_name(const std::string& branch) {
 }
 
 error told_as_lost(const session& s, const std::string& branch, const finding& what) {
-  const std::string begin_new = "to begin a new history, move .git away and run: boyd init";
+  const std::string begin_new = "to start a new history, move .git away and run: boyd init";
   error why{errc::repository_unavailable,
             "the branch " + short_name(branch) +
-                " is gone (its file, or packed-refs), though the repository has commits",
+                " is missing (its file, or packed-refs), although the repository has commits",
             s.at->git_dir,
             {}};
   why.next = git_oid_is_zero(&what.newest) != 0
-                 ? "put .git back from a backup; " + begin_new
-                 : "git -C " + s.at->work_tree + " update-ref " + branch + " " + hex(what.newest) +
-                       " (the newest commit that was found) brings it back; " + begin_new;
+                 ? "restore .git from a backup; " + begin_new
+                 : "restore it at the newest commit found: git -C " + s.at->work_tree +
+                       " update-ref " + branch + " " + hex(what.newest) + "; " + begin_new;
   return why;
 }
 
@@ -230,8 +230,8 @@ result<void> make_interrupted(const session& s, const std::string& branch, const
     return git_reference_create(out, s.repo.get(), branch.c_str(), &id, 0, "commit (initial)");
   });
   if (rc != 0 && rc != GIT_EEXISTS)
-    return fail(failure(rc, "cannot make the branch", branch));
-  spdlog::warn("{}: the branch {} had one commit in its reflog and was not there: it is {} now",
+    return fail(failure(rc, "cannot create the branch", branch));
+  spdlog::warn("{}: the branch {} was missing, but had one commit in its reflog; it is now {}",
                s.at->work_tree, short_name(branch), hex(id));
   return {};
 }
@@ -251,10 +251,9 @@ void tell_of_lost_branches(const session& s) {
     git_error_clear();
     const auto log = rc == GIT_ENOTFOUND ? reflog_of(s, ref) : reflog{};
     if (has_commit(s, log.newest))
-      s.notes->add(".git/" + ref, "is gone, though its reflog stands: `git update-ref " + ref +
-                                      " " + hex(log.newest) +
-                                      "` brings the branch back, `rm .git/logs/" + ref +
-                                      "` accepts its loss");
+      s.notes->add(".git/" + ref, "is missing, but has a reflog: `git update-ref " + ref + " " +
+                                      hex(log.newest) + "` restores the branch, `rm .git/logs/" +
+                                      ref + "` accepts its loss");
   }
 }
 
@@ -294,12 +293,12 @@ void tell_of_branches(const session& s) {
   const auto branch = missing_branch(s);
   if (git_repository_head_detached(s.repo.get()) == 1)
     s.notes->add(".git/HEAD",
-                 "is detached: commits go to no branch, and `git gc` may remove them after the "
-                 "next checkout; `git switch -c NAME` makes a branch of them");
+                 "is detached: commits are on no branch, and `git gc` may remove them after the "
+                 "next checkout; `git switch -c NAME` creates a branch for them");
   else if (branch && !branch->empty() && refs && !refs->empty())
     s.notes->add(".git/HEAD",
                  "is on the new branch " + short_name(*branch) +
-                     ", which has no commit: the next one begins a history of its own");
+                     ", which has no commits: the next commit starts a separate history");
   git_error_clear();
   tell_of_lost_branches(s);
 }
@@ -316,7 +315,7 @@ error cannot_open(error why, const location& at) {
   why.what = std::string(text ? "HEAD is damaged" : "HEAD is missing") + " (" + why.what + ")";
   why.where = file;
   why.next = "echo 'ref: refs/heads/main' > " + file +
-             " (or the branch that it was on); it is opened again by itself";
+             " (or its former branch); Boyd then opens the repository again by itself";
   return why;
 }
 

@@ -90,7 +90,7 @@ int ref_move::take() {
     return GIT_ELOCKED;
   }
   held_ = static_cast<bool>(file_);
-  return held_ ? 0 : note_failure("cannot make", lock_, errno);
+  return held_ ? 0 : note_failure("cannot create", lock_, errno);
 }
 
 int ref_move::prepare(const git_oid& from, const git_oid& to) {
@@ -176,7 +176,7 @@ result<void> settle_doubt(const session& s) {
   if (!gone && rc == 0)
     rc = ref_move(s, name).write_again();
   if (!gone && rc != 0) {
-    auto why = failure(rc, "cannot bring to the disk", name, errc::io_error);
+    auto why = failure(rc, "cannot sync to disk", name, errc::io_error);
     if (rc == GIT_ELOCKED)
       recover_locks(s.at->work_tree, s.at->git_dir);
     return fail(std::move(why));

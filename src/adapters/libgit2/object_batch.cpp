@@ -238,7 +238,7 @@ result<void> object_batch::write_one(const std::string& objects, object& o) {
   std::string path = objects + "/tmp_obj_XXXXXX";
   o.file.reset(::mkostemp(path.data(), O_CLOEXEC));
   if (!o.file)
-    return fail(system_failure(errno, "cannot make an object's file", objects));
+    return fail(system_failure(errno, "cannot create an object file", objects));
   o.temporary = std::move(path);
   if (const int code = write_all(o.file.get(), bytes); code != 0)
     return fail(system_failure(code, "cannot write an object", o.temporary));
@@ -261,7 +261,7 @@ result<void> object_batch::name_one(const std::string& objects, object& o,
     [[maybe_unused]] const int made = ::mkdir(directory.c_str(), directory_mode);
   }
   if (code != 0)
-    return fail(system_failure(code, "cannot name an object", path));
+    return fail(system_failure(code, "cannot rename an object", path));
   o.temporary.clear();
   unsynced.push_back(directory);
   return {};
@@ -279,7 +279,7 @@ result<void> object_batch::name(const std::string& git_dir, const std::string& b
   if (!beside.empty())
     directories.push_back(beside);
   if (const int code = sync_directories(directories, failed); code != 0)
-    return fail(system_failure(code, "cannot sync what is new", failed));
+    return fail(system_failure(code, "cannot sync new objects", failed));
   unsynced.clear();
   forget();
   return {};

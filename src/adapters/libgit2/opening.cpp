@@ -122,22 +122,21 @@ result<void> check_surroundings(const std::string& path) {
     if (git_ignore_path_is_ignored(&ignored, repo.get(), inside.c_str()) == 0 && ignored == 1)
       return {};
   }
-  return fail(errc::refused, "the directory lies inside another git work tree, " + outer, path,
-              next);
+  return fail(errc::refused, "the directory is inside another git work tree, " + outer, path, next);
 }
 
 /// `.git` must be a directory of its own, see repository.hpp.
 result<struct stat> check_git_dir(const std::string& git_dir) {
   struct stat info {};
   if (::lstat(git_dir.c_str(), &info) != 0)
-    return fail(errc::repository_unavailable, "there is no git repository", git_dir,
-                "put it back, or stop the node and accept a new one: boyd init");
+    return fail(errc::repository_unavailable, "no git repository", git_dir,
+                "restore it, or stop the node and create a new one: boyd init");
   if (!S_ISDIR(info.st_mode))
-    return fail(errc::refused, ".git is not a directory of its own", git_dir,
-                "move it away, then make a new one: boyd init");
+    return fail(errc::refused, ".git is not a separate directory", git_dir,
+                "move it away, then create a new one: boyd init");
   if (exists(git_dir + "/commondir"))
-    return fail(errc::refused, "the repository shares another one's objects (commondir)", git_dir,
-                "use a repository of its own");
+    return fail(errc::refused, "the repository shares the objects of another one (commondir)",
+                git_dir, "use a separate repository");
   return info;
 }
 
@@ -214,7 +213,7 @@ result<void> make_repository(const std::string& work_tree, const git_identity& w
   options.workdir_path = work_tree.c_str();
   options.initial_head = "main";
   if (::mkdir(git_dir.c_str(), private_directory) != 0 && errno != EEXIST)
-    return fail(system_failure(errno, "cannot make the directory", git_dir));
+    return fail(system_failure(errno, "cannot create the directory", git_dir));
   // Marks every lock file that libgit2 makes meanwhile as ours: a start after a crash removes them.
   const auto lock = index_lock::acquire(work_tree, git_dir, limits::repository_lock_wait);
   if (!lock)
@@ -224,7 +223,7 @@ result<void> make_repository(const std::string& work_tree, const git_identity& w
     return git_repository_init_ext(out, git_dir.c_str(), &options);
   });
   if (rc != 0)
-    return fail(failure(rc, "cannot make a git repository", work_tree));
+    return fail(failure(rc, "cannot create a git repository", work_tree));
   ::chmod(git_dir.c_str(), private_directory);
   if (auto made = configure(repo.get(), who); !made)
     return made;
@@ -262,8 +261,8 @@ bool is_there(const location& at) {
 
 result<session> open_session(const location& at, remarks& notes) {
   if (!is_there(at))
-    return fail(errc::repository_unavailable, "the git repository was taken away or exchanged",
-                at.git_dir, "it is opened again by itself when it is back");
+    return fail(errc::repository_unavailable, "the git repository was removed or replaced",
+                at.git_dir, "restore it; Boyd then opens it again by itself");
   if (auto inside = check_inside(at.git_dir); !inside)
     return fail(std::move(inside.error()));
   session s;
@@ -320,7 +319,7 @@ result<void> check_place(const std::string& path) {
 result<void> create(const std::string& path, const git_identity& who) {
   const bool was_there = exists(path);
   if (!was_there && ::mkdir(path.c_str(), private_directory) != 0)
-    return fail(system_failure(errno, "cannot make the directory", path));
+    return fail(system_failure(errno, "cannot create the directory", path));
   auto work_tree = canonical(path);
   if (!work_tree)
     return fail(std::move(work_tree.error()));

@@ -206,7 +206,7 @@ result<std::size_t> pack(const session& s) {
   const auto damaged = std::remove_if(loose.begin(), loose.end(), [&](const loose_object& o) {
     const bool bad = !is_readable(odb.get(), o.id);
     if (bad)
-      spdlog::warn("the git object {} is damaged and stays where it is", o.path);
+      spdlog::warn("the git object {} is damaged and stays in place", o.path);
     return bad;
   });
   loose.erase(damaged, loose.end());

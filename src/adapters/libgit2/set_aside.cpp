@@ -126,8 +126,8 @@ class unreadable_search {
     git_index_remove_directory(index_, path.c_str(), 0);
     git_ignore_add_rule(s_.repo.get(), rule_for(path).c_str());
     git_error_clear();
-    s_.notes->add(
-        path, why + ", and the history keeps what it has of it: make it readable, or remove it");
+    s_.notes->add(path,
+                  why + ", so the history keeps its last version: make it readable, or remove it");
   }
 
   const session& s_;
@@ -150,7 +150,8 @@ void tell_of_unseen(const session& s) {
       const bool special = e->d_type == DT_FIFO || e->d_type == DT_SOCK || e->d_type == DT_CHR ||
                            e->d_type == DT_BLK;
       if (s.at->work_tree.size() + below.size() + name.size() + 2 >= longest_path)
-        s.notes->add(below + name, "has too long a path and is not versioned: move it up");
+        s.notes->add(below + name,
+                     "has a path that is too long and is not versioned: shorten the path");
       else if (is_refused_path(name, false))
         s.notes->add(below + name, refused_name_remark);
       else if (special && !is_ignored(s, below + name))
@@ -177,7 +178,7 @@ std::vector<std::string> remarks::texts() const {
     out.push_back("\"" + shown + "\" " + why);
   }
   if (more_ > 0)
-    out.push_back(std::to_string(more_) + " more files are left out of the history");
+    out.push_back(std::to_string(more_) + " more files are not in the history");
   return out;
 }
 

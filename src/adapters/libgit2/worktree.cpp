@@ -29,10 +29,10 @@ result<void> check(const worktree_order& order) {
   for (const auto* text : {&order.repo, &order.base, &order.path, &order.branch, &order.patch})
     if (text->empty() || text->find('\n') != std::string::npos ||
         text->find('\0') != std::string::npos)
-      return fail(errc::invalid_argument, "not a worktree's order", order.path);
+      return fail(errc::invalid_argument, "not a valid worktree request", order.path);
   int valid = 0;
   if (git_reference_name_is_valid(&valid, ref_of(order).c_str()) != 0 || valid == 0)
-    return fail(errc::invalid_argument, "no branch can have this name", order.branch);
+    return fail(errc::invalid_argument, "not a valid branch name", order.branch);
   return {};
 }
 
@@ -76,7 +76,7 @@ result<commit_ptr> commit_of(git_repository* repo, const worktree_order& order) 
     });
   if (rc == GIT_ENOTFOUND || rc == GIT_EINVALIDSPEC)
     return fail(errc::not_found, "no commit " + order.base, order.repo,
-                "a branch, a tag or a hash as `base`");
+                "use a branch, a tag or a hash as `base`");
   if (rc != 0)
     return fail(failure(rc, "cannot read " + order.base, order.repo));
   return commit;
@@ -88,7 +88,7 @@ result<void> write_note(const worktree_order& order, const git_oid& base) {
   out << order.repo << '\n' << hex(base) << '\n' << order.branch << '\n' << order.patch << '\n';
   out.close();
   if (!out)
-    return fail(system_failure(errno, "cannot write the note of a worktree", path));
+    return fail(system_failure(errno, "cannot write the state of a worktree", path));
   return {};
 }
 
@@ -99,9 +99,9 @@ result<void> add(git_repository* repo, const worktree_order& order, const git_co
                                 "boyd: worktree of a run");
   });
   if (rc == GIT_EEXISTS)
-    return fail(errc::conflict, "the branch is there already: " + order.branch, order.repo);
+    return fail(errc::conflict, "the branch already exists: " + order.branch, order.repo);
   if (rc != 0)
-    return fail(failure(rc, "cannot make the branch " + order.branch, order.repo));
+    return fail(failure(rc, "cannot create the branch " + order.branch, order.repo));
   git_worktree_add_options options = GIT_WORKTREE_ADD_OPTIONS_INIT;
   options.ref = branch.get();
   options.checkout_options.checkout_strategy = GIT_CHECKOUT_FORCE;
@@ -110,7 +110,7 @@ result<void> add(git_repository* repo, const worktree_order& order, const git_co
     return git_worktree_add(out, repo, name_of(order.path).c_str(), order.path.c_str(), &options);
   });
   if (rc != 0)
-    return fail(failure(rc, "cannot make a worktree", order.path, errc::io_error));
+    return fail(failure(rc, "cannot create a worktree", order.path, errc::io_error));
   return {};
 }
 
@@ -181,7 +181,7 @@ result<worktree_made> make_worktree(const worktree_order& order) {
   const auto base = *git_commit_id(commit->get());
   std::error_code failed;
   if (fs::exists(fs::symlink_status(order.path, failed)))
-    return fail(errc::conflict, "something stands where the worktree should", order.path);
+    return fail(errc::conflict, "the path of the worktree is already in use", order.path);
   const auto folder = fs::path(order.path).parent_path();
   if (fs::create_directories(folder, failed))
     ::chmod(folder.c_str(), private_folder);

@@ -72,7 +72,7 @@ result<diff_ptr> differences(git_repository* repo, const git_oid& base, const st
   if (rc == 0)
     rc = fill(tree, [&](auto** out) { return git_commit_tree(out, commit.get()); });
   if (rc != 0)
-    return fail(failure(rc, "cannot read the commit the worktree began with", hex(base)));
+    return fail(failure(rc, "cannot read the base commit of the worktree", hex(base)));
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;
   options.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
                   GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_SHOW_BINARY;

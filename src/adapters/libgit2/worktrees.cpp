@@ -41,7 +41,7 @@ void sweep_one(const std::string& note) {
   order.base = base;
   order.path = note.substr(0, note.size() - note_end.size());
   if (const auto closed = git::close_worktree(order, base); !closed)
-    spdlog::warn("worktree {} of an ended node: {}", order.path, to_string(closed.error()));
+    spdlog::warn("worktree {} of an earlier node: {}", order.path, to_string(closed.error()));
 }
 
 /// Does one job after another, on a thread that the first one starts; what is queued at its end is
@@ -56,7 +56,7 @@ class git_worktrees final : public worktrees {
     try {
       sweeper_ = std::thread([this] { sweep(); });
     } catch (const std::system_error& e) {
-      spdlog::warn("worktrees of an earlier node stay: no thread: {}", e.what());
+      spdlog::warn("cannot remove worktrees of an earlier node: no thread: {}", e.what());
     }
   }
 
@@ -87,8 +87,8 @@ class git_worktrees final : public worktrees {
 
  private:
   static tl::unexpected<error> too_many(const worktree_order& order) {
-    return fail(errc::overloaded, "too many worktrees wait to be made or removed", order.path,
-                "fewer runs at once (max_concurrent)");
+    return fail(errc::overloaded, "too many worktrees are waiting to be created or removed",
+                order.path, "allow fewer runs at once (max_concurrent)");
   }
 
   bool put(std::function<void()> job) {
@@ -166,7 +166,7 @@ std::vector<std::string> left_over_in(const std::string& directory) {
        at.increment(failed))
     entries.push_back(at->path().string());
   if (failed && failed != std::errc::no_such_file_or_directory)
-    spdlog::warn("worktrees of an earlier node stay: cannot list {}: {}", directory,
+    spdlog::warn("cannot remove worktrees of an earlier node: cannot list {}: {}", directory,
                  failed.message());
   return entries;
 }

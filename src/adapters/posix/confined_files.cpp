@@ -45,7 +45,7 @@ result<void> write_all(int fd, std::string_view bytes) {
     if (count < 0)
       return failed("write");
     if (count == 0)
-      return fail(errc::no_space, "the file could not be written whole");
+      return fail(errc::no_space, "the file could not be written completely");
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
   return {};
@@ -78,7 +78,7 @@ class temporary_file {
       if (errno != EEXIST)
         return failed("open");
     }
-    return fail(errc::conflict, "no name is free for a temporary file");
+    return fail(errc::conflict, "no free name for a temporary file");
   }
 
   result<void> fill(std::string_view content, mode_t mode) {
@@ -121,13 +121,13 @@ result<mode_t> mode_for(const confined_target& target) {
     return failed("stat");
   }
   if (S_ISLNK(info.st_mode))
-    return fail(errc::refused, "it is a symbolic link, and none is written through", {},
-                "name the path that it points to");
+    return fail(errc::refused, "this is a symbolic link, and links are not followed when writing",
+                {}, "use the path of its target");
   if (!S_ISREG(info.st_mode))
     return fail(errc::invalid_argument,
-                S_ISDIR(info.st_mode) ? "it is a directory" : "it is not a regular file");
+                S_ISDIR(info.st_mode) ? "this is a directory" : "this is not a regular file");
   if (::faccessat(directory, target.name.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0)
-    return fail(errc::refused, "the file is read-only", {}, "leave it as it is");
+    return fail(errc::refused, "the file is read-only", {}, "do not change it");
   return info.st_mode & kept_bits;
 }
 
@@ -143,13 +143,13 @@ result<std::optional<std::string>> content_of(const confined_target& target) {
   if (!fd || ::fstat(fd.get(), &info) != 0)
     return failed("open");
   if (!S_ISREG(info.st_mode))
-    return fail(errc::conflict, "no regular file stands there any more", {}, "look at it again");
+    return fail(errc::conflict, "the file was removed or replaced", {}, "read it again");
   if (static_cast<std::uint64_t>(info.st_size) > confined_files::compared_bytes)
     return fail(errc::limit_exceeded,
-                "what stands there has " + std::to_string(info.st_size) +
-                    " bytes; it is compared before it is replaced, up to " +
+                "the existing file has " + std::to_string(info.st_size) +
+                    " bytes; files are compared before they are replaced, up to " +
                     std::to_string(confined_files::compared_bytes),
-                {}, "remove or shorten it first");
+                {}, "remove or shorten the file first");
   std::string content;
   content.resize(static_cast<std::size_t>(info.st_size) + 1); // one more: it may grow
   std::size_t filled = 0;
@@ -171,8 +171,7 @@ result<void> check(const confined_target& target, const confined_files::may_repl
   if (!now)
     return fail(now.error());
   if (!may(*now ? &**now : nullptr))
-    return fail(errc::conflict, "what stands there is not what was to be replaced", {},
-                "look at it again");
+    return fail(errc::conflict, "the file has changed since it was read", {}, "read it again");
   return {};
 }
 
@@ -242,7 +241,7 @@ class posix_confined_files final : public confined_files {
     // Before it is opened: to open a device or a pipe can already be an action.
     if (!S_ISREG(info.st_mode))
       return fail(errc::invalid_argument,
-                  S_ISDIR(info.st_mode) ? "it is a directory" : "it is not a regular file");
+                  S_ISDIR(info.st_mode) ? "this is a directory" : "this is not a regular file");
     auto fd = reopened(found->fd.get());
     if (!fd)
       return fail(std::move(fd.error()));

@@ -45,7 +45,7 @@ class walker {
       return std::move(end_);
     }
     if (info.kind != file_kind::regular)
-      return fail(errc::invalid_argument, "it is neither a directory nor a regular file");
+      return fail(errc::invalid_argument, "not a directory or regular file");
     // Opened by its descriptor: a link has led here, or the path has changed since.
     file(AT_FDCWD, "/proc/self/fd/" + std::to_string(start.fd.get()), 0, start.where, info.size);
     return std::move(end_);
@@ -76,7 +76,7 @@ class walker {
     if (info.kind != file_kind::directory || is_git_directory(name))
       return;
     if (depth >= limits_.depth) {
-      end_.cut = "directories deeper than " + std::to_string(limits_.depth);
+      end_.cut = std::to_string(limits_.depth) + " directory levels";
       return;
     }
     const unique_fd fd(retry([&] {
@@ -163,7 +163,7 @@ result<std::vector<std::string>> names_in(int directory) {
       retry([&] { return ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!readable) {
     if (errno == ENOTDIR)
-      return fail(errc::invalid_argument, "it is not a directory");
+      return fail(errc::invalid_argument, "not a directory");
     return failed("open");
   }
   DIR* const opened = ::fdopendir(readable.get());

@@ -30,7 +30,7 @@ tl::unexpected<error> failed(std::string_view operation) {
 
 tl::unexpected<error> leads_out() {
   return fail(errc::refused, "the path leads out of the workspace", {},
-              "name a path relative to the workspace");
+              "use a path relative to the workspace");
 }
 
 int open_kernel_confined(int root, const char* path) {
@@ -55,8 +55,8 @@ result<unique_fd> open_part(int directory, const std::string& name) {
   if (!fd)
     return failed("open");
   if (is_link(fd.get()))
-    return fail(errc::refused, "a symbolic link is on the way, and none is followed here", {},
-                "name the path that it points to");
+    return fail(errc::refused, "the path contains a symbolic link, and links are not followed here",
+                {}, "use the path of its target");
   return fd;
 }
 
@@ -91,9 +91,10 @@ result<std::string> path_of(int fd) {
   if (::fstat(fd, &info) != 0)
     return failed("stat");
   if (info.st_nlink == 0)
-    return fail(errc::conflict, "it was removed or replaced meanwhile", {}, "try again");
+    return fail(errc::conflict, "the file was removed or replaced at the same time", {},
+                "try again");
   if (size == 0 || path[0] != '/' || static_cast<std::size_t>(size) == sizeof path)
-    return fail(errc::refused, "its place cannot be told");
+    return fail(errc::refused, "cannot determine its path");
   return std::string(path, static_cast<std::size_t>(size));
 }
 
@@ -159,7 +160,7 @@ result<confined_target> confinement::open_for_writing(const std::string& root,
     return fail(std::move(base.error()));
   auto parts = parts_of(path);
   if (parts.empty() || path == ".")
-    return fail(errc::invalid_argument, "it is a directory");
+    return fail(errc::invalid_argument, "this is a directory");
   confined_target target;
   target.name = std::move(parts.back());
   parts.pop_back();
@@ -201,7 +202,7 @@ std::optional<std::string> confinement::why_forbidden(std::string_view absolute,
   const unique_fd home(retry([&] { return ::open(home_.c_str(), path_only | O_DIRECTORY); }));
   const auto home_path = home ? path_of(home.get()) : result<std::string>(home_);
   if (!home_path)
-    return "the node's home cannot be found: " + home_path.error().what;
+    return "cannot find the node's home: " + home_path.error().what;
   const auto inside = relative_to(*home_path, absolute);
   return inside ? why_home_forbids(*inside, use) : std::nullopt;
 }
@@ -231,9 +232,9 @@ result<unique_fd> confinement::open_beneath(int root, const std::string& path) c
     if (errno == EXDEV)
       return leads_out();
     if (errno == EAGAIN)
-      return fail(errc::conflict, "directories on the way are being renamed", {}, "try again");
+      return fail(errc::conflict, "directories in the path are being renamed", {}, "try again");
     if (errno == ELOOP)
-      return fail(errc::refused, "symbolic links on the way run in a circle, or are /proc's own");
+      return fail(errc::refused, "symbolic links in the path form a loop, or belong to /proc");
     return failed("open");
   }
   auto fd = open_part(root, ".");

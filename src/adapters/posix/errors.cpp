@@ -34,14 +34,14 @@ std::string advice_for(int number) {
   case EPERM:
     return "check the owner and the permissions";
   case EIO:
-    return "look for errors of the disk in the system's log, then try again";
+    return "check the system log for disk errors, then try again";
   case EROFS:
-    return "the file system is mounted read-only";
+    return "mount the file system writable";
   case ELOOP:
-    return "replace the symbolic link by what it points to";
+    return "replace the symbolic link with its target";
   case EMFILE:
   case ENFILE:
-    return "raise the limit of open files";
+    return "raise the limit for open files";
   default:
     return "";
   }

@@ -169,8 +169,8 @@ tl::unexpected<error> not_opened(int directory, const std::string& name, const s
   struct ::stat info {};
   if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
       S_ISLNK(info.st_mode)) {
-    return fail(errc::refused, "it is a symbolic link, and none is followed here", path,
-                "put what it points at in its place");
+    return fail(errc::refused, "this is a symbolic link, and links are not followed here", path,
+                "replace the link with its target");
   }
   return fail(system_error(why, "open", path));
 }
@@ -187,7 +187,7 @@ result<unique_fd> open_below(const std::string& root, const std::string& file) {
     const std::string name = file.substr(begin, slash - begin);
     const std::string path = root + "/" + file.substr(0, slash);
     if (name.empty() || name == "." || name == "..") {
-      return fail(errc::invalid_argument, "not the name of a file below it: " + file, root);
+      return fail(errc::invalid_argument, "not a path inside the directory: " + file, root);
     }
     const int flags =
         slash == std::string::npos ? O_RDONLY | careful : O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -376,7 +376,7 @@ class posix_file_system final : public file_system {
       if (S_ISDIR(info.st_mode)) {
         return {};
       }
-      return fail(errc::already_exists, "a file is in the way of a directory", path);
+      return fail(errc::already_exists, "a file has the name of the directory", path);
     }
     return fail(system_error(why, "mkdir", path));
   }

@@ -157,8 +157,8 @@ result<listing> listing_of(const std::string& root, const archive_writer::skip_f
 result<archive_writer> archive_writer::create(const std::string& path) {
   struct ::stat s {};
   if (::lstat(path.c_str(), &s) == 0)
-    return fail(errc::already_exists, "there is a file already", path,
-                "choose another name, or remove it");
+    return fail(errc::already_exists, "the file already exists", path,
+                "choose another name, or remove the file");
   const auto part = path + ".part";
   ::unlink(part.c_str()); // of a backup that was interrupted
   unique_fd out(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, own_file));
@@ -234,8 +234,7 @@ result<void> archive_writer::add_large(const std::string& name, int fd, const st
     if (!bytes)
       return fail(bytes.error());
     if (bytes->empty())
-      return fail(errc::conflict, "the file became shorter while it was copied", source,
-                  "try again");
+      return fail(errc::conflict, "the file became shorter during the copy", source, "try again");
     sum.append(*bytes);
     left -= bytes->size();
     done = write(*bytes);
@@ -300,8 +299,8 @@ result<void> archive_writer::add_below(const std::string& name, const std::strin
     if (!is_objects(relative) || added_.size() == before)
       return {};
   }
-  return fail(errc::conflict, "the repository does not stand still", source,
-              "try again when less is going on");
+  return fail(errc::conflict, "the repository kept changing during the copy", source,
+              "try again when the node is less busy");
 }
 
 result<void> archive_writer::add_child(const std::string& name, const std::string& root,
@@ -357,7 +356,7 @@ result<void> archive_writer::add_together(const std::string& name, const std::st
         return added;
     return {};
   }
-  return fail(errc::conflict, "its files do not stand still", source, "try again");
+  return fail(errc::conflict, "the files kept changing during the copy", source, "try again");
 }
 
 result<void> archive_writer::finish() {
@@ -406,14 +405,14 @@ class archive_reader {
   result<std::string> exactly(std::size_t n) {
     auto bytes = read_up_to(fd_.get(), n, path_);
     if (bytes && bytes->size() < n)
-      return fail(errc::corrupt, "the archive ends in the middle", path_,
-                  "it is not whole: use another backup");
+      return fail(errc::corrupt, "the archive ends too early", path_,
+                  "the archive is incomplete: use another backup");
     return bytes;
   }
 
   result<void> take(const tar_entry& e) {
     if (!seen_.insert(e.path).second)
-      return fail(errc::corrupt, "the archive has a path twice: " + e.path, path_);
+      return fail(errc::corrupt, "the archive contains a path twice: " + e.path, path_);
     const auto place = into_ + "/" + e.path;
     if (auto made = make_folders(e.path); !made)
       return made;
@@ -497,7 +496,7 @@ result<extracted_archive> extract_archive(const std::string& path, const std::st
   if (!fd)
     return fail(system_error(errno, "open", path));
   if (!S_ISREG(stat_of(fd.get()).st_mode))
-    return fail(errc::invalid_argument, "not a file", path, "give a file that boyd backup made");
+    return fail(errc::invalid_argument, "not a file", path, "use a file created by boyd backup");
   return archive_reader(std::move(fd), path, into).run();
 }
 

@@ -74,9 +74,9 @@ bool is_zombie(std::int64_t pid) {
 result<void> check_owner(const struct ::stat& info, const std::string& path) {
   if (info.st_uid != ::geteuid()) {
     return fail(errc::refused,
-                "it belongs to user " + std::to_string(info.st_uid) + ", not to user " +
+                "owned by user " + std::to_string(info.st_uid) + ", not to user " +
                     std::to_string(::geteuid()),
-                path, "run as its owner or choose another home");
+                path, "run as its owner, or choose another home");
   }
   return {};
 }
@@ -88,13 +88,12 @@ result<void> check_file_system(const std::string& home) {
     return failed("statfs", home);
   }
   if ((flags.f_flag & ST_RDONLY) != 0) {
-    return fail(errc::refused, "the home lies on a read-only file system", home,
-                "mount it writable or choose another home");
+    return fail(errc::refused, "the home is on a read-only file system", home,
+                "mount it writable, or choose another home");
   }
   if (is_network_file_system(static_cast<long>(kind.f_type))) {
-    return fail(errc::refused,
-                "the home lies on a network file system, where locks are not reliable", home,
-                "choose a home on a local disk");
+    return fail(errc::refused, "the home is on a network file system, where locks are not reliable",
+                home, "choose a home on a local disk");
   }
   return {};
 }
@@ -105,7 +104,7 @@ result<void> check_home(const std::string& home) {
     return failed("stat", home);
   }
   if (S_ISLNK(info.st_mode)) {
-    return fail(errc::refused, "the home is a symbolic link", home, "give the directory itself");
+    return fail(errc::refused, "the home is a symbolic link", home, "use the directory itself");
   }
   if (!S_ISDIR(info.st_mode)) {
     return fail(errc::refused, "the home is not a directory", home);
@@ -123,8 +122,7 @@ result<unique_fd> open_run_directory(const std::string& home) {
   }
   unique_fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && (errno == ELOOP || errno == ENOTDIR)) {
-    return fail(errc::refused, "it is not a directory of its own", path,
-                "remove the link or file that is in its place");
+    return fail(errc::refused, "not a directory", path, "remove the link or file with this name");
   }
   if (!fd) {
     return failed("open", path);
@@ -152,7 +150,7 @@ result<unique_fd> open_lock(int directory, const std::string& path, int flags) {
     return failed("stat", path);
   }
   if (!S_ISREG(info.st_mode) || info.st_nlink > 1) {
-    return fail(errc::refused, "the lock is not a file of its own", path, "remove it");
+    return fail(errc::refused, "the lock is not a separate file", path, "remove it");
   }
   if (auto owned = check_owner(info, path); !owned) {
     return fail(std::move(owned.error()));
@@ -213,8 +211,7 @@ result<void> write_owner(int descriptor, const lock_owner& owner, const std::str
 
 error locked_by(const std::optional<lock_owner>& owner, const std::string& path) {
   if (!owner) {
-    return {errc::locked, "the home is locked by a process that has not said its name", path,
-            "stop it first"};
+    return {errc::locked, "the home is locked by an unknown process", path, "stop it first"};
   }
   const auto who =
       "process " + std::to_string(owner->pid) + ", started " + format_rfc3339(owner->started_at);
@@ -223,9 +220,9 @@ error locked_by(const std::optional<lock_owner>& owner, const std::string& path)
             "stop it, or choose another home"};
   }
   return {errc::locked,
-          "the node that ran on this home is gone (" + who +
-              "), but a process it started still holds the lock",
-          path, "wait until it has ended, or end it"};
+          "the last node of this home is gone (" + who +
+              "), but one of its processes still holds the lock",
+          path, "wait until that process ends, or kill it"};
 }
 
 /// Waits a step without holding anything up; a signal ends the step early.
@@ -271,7 +268,7 @@ result<unique_fd> lock_directory(const std::string& home) {
       return failed("flock", home);
     }
     if (std::chrono::steady_clock::now() - begin >= unnamed_patience) {
-      return fail(errc::locked, "a node or command uses this home, though its run/lock was removed",
+      return fail(errc::locked, "a node or command uses this home, although run/lock was removed",
                   home, "stop it (it is a process called boyd), then try again");
     }
     wait_a_step();
@@ -338,8 +335,8 @@ result<home_lock> home_lock::acquire(const std::string& home, utc_time started_a
     }
     return home_lock(std::move(*fd), std::move(*whole), home, started_at);
   }
-  return fail(errc::conflict, "the lock file is removed again and again", path,
-              "find out which program removes it");
+  return fail(errc::conflict, "the lock file keeps disappearing", path,
+              "find the program that removes it");
 }
 
 bool home_lock::is_replaced() const {

@@ -39,7 +39,8 @@ class host_record {
     if (!status_.alive)
       return;
     status_.problem =
-        owed < 2 ? "" : "has not answered " + std::to_string(owed) + " pings; soon it is ended";
+        owed < 2 ? ""
+                 : "has not answered " + std::to_string(owed) + " pings and will be killed soon";
   }
 
  private:

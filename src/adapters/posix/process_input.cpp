@@ -19,7 +19,7 @@ result<void> waiting_input::add(process_handle handle, std::size_t bytes) {
     return fail(errc::not_found, "the process has ended, or its input is closed");
   if (bytes > process_input_bytes - std::min(it->second, process_input_bytes))
     return fail(errc::overloaded, "the process does not read its input: " +
-                                      std::to_string(it->second) + " bytes wait");
+                                      std::to_string(it->second) + " bytes are waiting");
   it->second += bytes;
   return {};
 }

@@ -30,24 +30,24 @@ std::string describe_failure(const process_job& e, const wire::reply& r) {
   const std::string why = ": " + errno_text(r.error_number);
   switch (r.step) {
   case wire::spawn_step::receive:
-    return "hand over " + e.program + why;
+    return "cannot start " + e.program + why;
   case wire::spawn_step::fork:
-    return "fork for " + e.program + why;
+    return "cannot fork for " + e.program + why;
   case wire::spawn_step::descriptors:
-    return "pipes for " + e.program + why;
+    return "cannot create pipes for " + e.program + why;
   case wire::spawn_step::limits:
-    return "limits for " + e.program + why;
+    return "cannot set limits for " + e.program + why;
   case wire::spawn_step::directory:
-    return "change to directory " + e.directory + why +
-           (r.error_number == EXDEV ? " (it leads out of its workspace through a link)" : "");
+    return "cannot change to directory " + e.directory + why +
+           (r.error_number == EXDEV ? " (a link leads out of the workspace)" : "");
   case wire::spawn_step::sandbox:
-    return "sandbox for " + e.program + why;
+    return "cannot set up the sandbox for " + e.program + why;
   case wire::spawn_step::exec:
-    return "exec " + e.program + why;
+    return "cannot execute " + e.program + why;
   case wire::spawn_step::bubblewrap:
     return "bubblewrap did not start " + e.program;
   }
-  return "start " + e.program + why;
+  return "cannot start " + e.program + why;
 }
 
 } // namespace

@@ -108,7 +108,7 @@ result<void> host_link::start() {
   const int failed =
       ::posix_spawn(&pid, executable_.c_str(), &setup.actions, &setup.attributes, argv, ::environ);
   if (failed != 0)
-    return fail(errc::spawn_failed, "the process host does not start: " + text_of(failed),
+    return fail(errc::spawn_failed, "cannot start the process host: " + text_of(failed),
                 executable_);
   host_ = pid;
   control_ = std::move(ours);
@@ -146,7 +146,7 @@ int host_link::look(std::chrono::steady_clock::time_point now, bool busy) {
     return owed_;
   looked_at_ = now;
   if (owed_ == most_owed) {
-    spdlog::error("the process host lives, but has not answered {} pings: it is ended", owed_);
+    spdlog::error("the process host has not answered {} pings and is killed", owed_);
     ::kill(host_, SIGKILL);
     return owed_;
   }
@@ -210,7 +210,7 @@ void host_link::stop() {
   control_.reset();
   if (reap(stop_limit))
     return;
-  spdlog::error("the process host did not end in {} s: it is ended",
+  spdlog::error("the process host did not end in {} s and is killed",
                 std::chrono::duration_cast<seconds>(stop_limit).count());
   ::kill(host_, SIGKILL);
   ::waitpid(host_, nullptr, 0);

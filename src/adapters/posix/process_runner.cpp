@@ -157,7 +157,7 @@ result<process_handle> posix_process_runner::push(process_command c) {
     if (stopping_)
       return fail(errc::cancelled, "the process runner is stopping");
     if (commands_.size() >= max_commands)
-      return fail(errc::overloaded, "too many processes wait to be started");
+      return fail(errc::overloaded, "too many processes are waiting to start");
     if (c.kind == process_command::kind_t::start) {
       c.handle = ++last_handle_;
       running_.insert(c.handle);
@@ -435,7 +435,7 @@ void posix_process_runner::take_replies() {
 
 void posix_process_runner::host_lost() {
   const auto what =
-      "the process host died; " + std::to_string(entries_.size()) + " processes are ended";
+      "the process host died; its " + std::to_string(entries_.size()) + " processes were ended";
   spdlog::error("{}", what);
   record_.died(what);
   link_.lost();
@@ -576,7 +576,7 @@ result<std::shared_ptr<process_runner>> make_process_runner(const process_runner
     constexpr int above_targets = 10;
     lock.reset(::fcntl(options.inherit_descriptor, F_DUPFD_CLOEXEC, above_targets));
     if (!lock)
-      return fail(errc::spawn_failed, "the home's lock cannot be passed on: " + errno_text(errno));
+      return fail(errc::spawn_failed, "cannot pass on the lock of the home: " + errno_text(errno));
   }
   auto runner = std::make_shared<posix_process_runner>(options, std::move(lock));
   if (auto opened = runner->open(); !opened)

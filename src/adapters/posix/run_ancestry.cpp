@@ -26,27 +26,27 @@ std::string describe_process(pid_t pid) {
 
 std::string why_not_a_person(pid_t pid, pid_t node, bool hidden) {
   if (pid <= 0)
-    return "the system does not say which process asks";
+    return "the calling process is unknown";
   if (parent_of(pid) < 0 && !(hidden && is_concealed(pid)))
-    return "the process that asked has ended: " + std::to_string(pid);
+    return "the calling process has ended: " + std::to_string(pid);
   if (!hidden && !may_look_into(pid))
-    return "it cannot be seen whether the process belongs to a run: " + describe_process(pid);
+    return "cannot tell whether the process belongs to a run: " + describe_process(pid);
   auto at = pid;
   for (int i = 0; i < most_generations; ++i) {
     if (at == node)
-      return "the node itself started it: " + describe_process(pid);
+      return "the node started the process: " + describe_process(pid);
     if (is_process_host(at))
-      return "a node's process host started it: " + describe_process(pid);
+      return "a node's process host started the process: " + describe_process(pid);
     if (!environment_value(at, wire::run_variable).empty())
-      return "it belongs to a run of an agent: " + describe_process(at);
+      return "the process belongs to an agent's run: " + describe_process(at);
     const auto parent = parent_of(at);
     if (parent < 0 && !is_concealed(at))
-      return "a process that it descends from has just ended; try again";
+      return "one of its parent processes has just ended; try again";
     if (parent <= 0)
       return {};
     at = parent;
   }
-  return "it descends from too many processes";
+  return "the process has too many parent processes";
 }
 
 } // namespace boyd::adapters

@@ -25,10 +25,10 @@ tl::unexpected<error> failed(std::string_view operation, const std::string& path
                 "this file system cannot exchange two files (" + std::string(operation) + ")", path,
                 "keep the repository on a local file system such as ext4, XFS, Btrfs or tmpfs");
   if (errno == EXDEV)
-    return fail(errc::invalid_argument, "the file lies on another file system than its copy", path,
+    return fail(errc::invalid_argument, "the file is on another file system than its copy", path,
                 "set improve.outputs to a directory on the file system of the repository");
   if (errno == ENOTDIR)
-    return fail(errc::refused, "a part of the path is no directory", path);
+    return fail(errc::refused, "a part of the path is not a directory", path);
   return fail(system_error(errno, operation, path));
 }
 
@@ -54,7 +54,7 @@ result<spot> spot_of(const std::string& root, const std::string& path) {
   const auto parts = split(path, '/');
   for (const auto part : parts)
     if (part.empty() || part == "." || part == "..")
-      return fail(errc::refused, "the path is not a plain one", path);
+      return fail(errc::refused, "the path contains . or .. or empty parts", path);
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     auto next = open_directory(at.get(), std::string(parts[i]), path);
     if (!next)

@@ -18,13 +18,13 @@ namespace {
 int another_descriptor_of(int socket) {
   const int own = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
   if (own < 0)
-    throw failure{
-        {errc::store_unavailable,
-         "no descriptor for the time limit of calls: " + std::generic_category().message(errno),
-         "postgres",
-         "allow the node more open files (ulimit -n, systemd: LimitNOFILE), or let it do "
-         "less at once; it tries again by itself"},
-        true};
+    throw failure{{errc::store_unavailable,
+                   "no file descriptor for the time limit of calls: " +
+                       std::generic_category().message(errno),
+                   "postgres",
+                   "allow more open files (ulimit -n, systemd: LimitNOFILE), or lower "
+                   "max_concurrent; the node tries again by itself"},
+                  true};
   return own;
 }
 

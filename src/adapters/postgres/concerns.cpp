@@ -47,7 +47,7 @@ std::vector<std::string> open_transactions(session& db, milliseconds longest) {
     line += " has kept a transaction open";
     if (!a.is_null(r, 2))
       line += " since " + format_rfc3339(a.time(r, 2));
-    out.push_back(line + "; dead rows of the queue stay until it ends, and the queue slows down");
+    out.push_back(line + "; until it ends, dead rows of the queue stay and the queue slows down");
   }
   db.commit();
   return out;
@@ -84,8 +84,8 @@ std::optional<std::string> loss_of(session& db, const witness& w) {
   db.commit();
   if (!lost)
     return std::nullopt;
-  return "the database has lost what it had acknowledged (a fail-over?): dispatch " +
-         w.dispatch_id + " had ended and has not any more; it and what else is lost runs again";
+  return "the database has lost acknowledged writes (a failover?): dispatch " + w.dispatch_id +
+         " had ended, but is open again; lost dispatches run again";
 }
 
 } // namespace boyd::adapters::postgres

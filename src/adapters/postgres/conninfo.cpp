@@ -20,7 +20,7 @@ result<settings> parse(const std::string& uri) {
   if (all == nullptr) {
     PQfreemem(message);
     return fail(errc::invalid_configuration, "not a PostgreSQL address", "store",
-                "write it as postgres://user@host:port/database");
+                "use the form postgres://user@host:port/database");
   }
   settings out;
   for (const auto* o = all; o->keyword != nullptr; ++o)

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t most_hints = 200'000;
 
 failure missing(std::int64_t no) {
-  return {{errc::corrupt, "the agent with number " + std::to_string(no) + " is missing", "postgres",
+  return {{errc::corrupt, "agent number " + std::to_string(no) + " is missing", "postgres",
            "restore the database from a backup"},
           false};
 }

@@ -301,8 +301,10 @@ std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& 
       else if (before != older.end())
         reply.dispatch_ids.push_back(before->second);
       else
-        taken = error{
-            errc::already_exists, "dispatch id " + spec.dispatch_id + " is taken", "store", {}};
+        taken = error{errc::already_exists,
+                      "dispatch id " + spec.dispatch_id + " already exists",
+                      "store",
+                      {}};
     }
     if (taken)
       replies.emplace_back(*taken);

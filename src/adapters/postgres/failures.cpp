@@ -37,16 +37,16 @@ errc code_of(const std::string& state) {
 error error_of(const std::string& state, std::string_view said) {
   auto what = one_line(said);
   if (state == "55P03")
-    return {errc::timed_out, "another session held a lock for too long: " + what, "postgres",
-            "try again; pg_locks and pg_stat_activity show who holds what"};
+    return {errc::timed_out, "another session held a lock too long: " + what, "postgres",
+            "try again; pg_locks and pg_stat_activity show the holder of the lock"};
   if (state == "57014")
     return {errc::timed_out, "a statement took too long: " + what, "postgres",
-            "try again; pg_stat_activity shows what else the server does"};
+            "try again; pg_stat_activity shows the load of the server"};
   if (is_foreign_session(state))
     return pooler_error(errc::store_unavailable, what);
   if (state == "42501")
     return {errc::refused, std::move(what), "postgres",
-            "grant the node's role what boyd's tables need, or make it their owner"};
+            "grant the node's role the rights on boyd's tables, or make it their owner"};
   if (code_of(state) == errc::refused)
     return {errc::refused, std::move(what), "postgres",
             "see docs/queue.md, When the database refuses; boyd doctor compares the tables"};
@@ -63,11 +63,11 @@ bool is_pooling(std::string_view said) {
 
 error pooler_error(errc code, const std::string& said) {
   return {code,
-          "node.store leads to a transaction pooler (PgBouncer with pool_mode = transaction or "
-          "statement, or the like), which gives a session's statements to several connections" +
+          "node.store is a transaction pooler (such as PgBouncer with pool_mode = transaction or "
+          "statement), which spreads a session over several connections" +
               (said.empty() ? "" : ": " + said),
           "postgres",
-          "connect to PostgreSQL directly or set pool_mode = session: LISTEN and prepared "
+          "connect to PostgreSQL directly, or set pool_mode = session: LISTEN and prepared "
           "statements need a session of their own"};
 }
 

@@ -11,7 +11,7 @@
 namespace boyd::adapters::postgres {
 
 inline constexpr const char* database_advice =
-    "start the database, or mend node.store; a running node then goes on by itself";
+    "start the database, or fix node.store; a running node then continues by itself";
 
 /// No connection, or none any more: without `connection` there never was one.
 inline failure lost(const pqxx::connection* connection, std::string_view said) {

@@ -173,8 +173,8 @@ question operations::ask(const find_dispatch& op) {
               found = shown(a, a.rows() - 1, true, names_);
             if (a.rows() > 1 && found->dispatch_id != op.dispatch_id)
               return error{errc::invalid_argument,
-                           "several dispatches have an id with " + op.dispatch_id, "store",
-                           "give more characters of the id"};
+                           "more than one dispatch has an id with " + op.dispatch_id, "store",
+                           "use more characters of the id"};
             return found;
           }};
 }

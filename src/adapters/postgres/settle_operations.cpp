@@ -269,7 +269,7 @@ std::optional<stored> operations::hold(const std::string& dispatch_id) {
       return read_one(dispatch_id);
     // It went from one place to another meanwhile: look again.
   }
-  throw failure{{errc::conflict, "dispatch " + dispatch_id + " does not stand still", "store", {}},
+  throw failure{{errc::conflict, "dispatch " + dispatch_id + " keeps changing", "store", {}},
                 false};
 }
 

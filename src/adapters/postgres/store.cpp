@@ -31,7 +31,7 @@ constexpr const char* needed_encoding = "UTF8";
 
 std::string encoding_problem(const std::string& encoding) {
   return "the database has the encoding " + encoding +
-         ", which refuses or garbles texts; Boyd needs UTF8";
+         ", which rejects or damages texts; Boyd needs UTF8";
 }
 
 class postgres_store final : public dispatch_store {
@@ -100,13 +100,14 @@ result<bool> postgres_store::migrate_once() {
   if (encoding_ != needed_encoding && version_ == 0) {
     db_->rollback();
     return fail(errc::invalid_configuration, encoding_problem(encoding_), place(options_),
-                "make one for Boyd: createdb --encoding=UTF8 --template=template0 NAME");
+                "create a database for Boyd: createdb --encoding=UTF8 --template=template0 NAME");
   }
   if (version_ > postgres_schema_version()) {
     db_->rollback();
     return fail(errc::invalid_configuration,
                 "the database has schema version " + std::to_string(version_) +
-                    ", this build knows " + std::to_string(postgres_schema_version()),
+                    ", but this build supports only up to " +
+                    std::to_string(postgres_schema_version()),
                 place(options_), "run the newer boyd, or restore a backup made before the upgrade");
   }
   const auto next = std::ranges::find_if(migrations(), [&](const queue::migration& m) {
@@ -469,7 +470,7 @@ result<std::vector<std::string>> postgres_store::concerns() {
     auto all = open_transactions(*db_, options_.long_transaction);
     if (encoding_ != needed_encoding)
       all.push_back(encoding_problem(encoding_) +
-                    "; make one with ENCODING UTF8, then: boyd store migrate");
+                    "; create a database with ENCODING UTF8, then run: boyd store migrate");
     if (!loss_.empty())
       all.insert(all.begin(), loss_);
     return all;

@@ -153,12 +153,12 @@ class listener final : public wakeup_source {
       stop_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
       if (stop_ >= 0) {
         if (failures > 0)
-          spdlog::info("database {}: there is a descriptor for wake-ups again", where_);
+          spdlog::info("database {}: wake-ups work again", where_);
         return true;
       }
       if (failures == 0)
-        spdlog::warn("database {}: no descriptor for wake-ups, it is only polled meanwhile: {}; "
-                     "allow the node more open files",
+        spdlog::warn("database {}: no file descriptor for wake-ups, polling instead: {}; allow "
+                     "more open files",
                      where_, std::generic_category().message(errno));
       stopped_.wait_for(lock, backoff(failures), [this] { return stopping_; });
     }

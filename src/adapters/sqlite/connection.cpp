@@ -38,18 +38,19 @@ error to_error(const failure& f, const std::string& path) {
   case SQLITE_NOTADB:
     // A read that failed once (EIO) is called corruption by SQLite as well (os_unix.c, unixRead):
     // only the check tells whether the file itself is damaged.
-    return {errc::corrupt, "the database could not be read or is damaged: " + text, path,
-            "try again and check the disk; if it stays, stop the node and look with: sqlite3 " +
-                path + " 'PRAGMA integrity_check'; only if that finds damage, restore a backup"};
+    return {
+        errc::corrupt, "the database is unreadable or damaged: " + text, path,
+        "try again and check the disk; if the error stays, stop the node and check with: sqlite3 " +
+            path + " 'PRAGMA integrity_check'; only if that finds damage, restore a backup"};
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
     return {errc::locked, "another process holds the database: " + text, path,
-            "end what else writes to it"};
+            "end the other process that writes to it"};
   case SQLITE_CANTOPEN:
   case SQLITE_READONLY:
   case SQLITE_PERM:
   case SQLITE_NOLFS:
-    return {errc::store_unavailable, "the database cannot be opened or written: " + text, path,
+    return {errc::store_unavailable, "cannot open or write the database: " + text, path,
             "check the path and its permissions"};
   case SQLITE_CONSTRAINT:
   case SQLITE_TOOBIG:

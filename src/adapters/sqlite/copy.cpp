@@ -25,9 +25,9 @@ error trouble(sqlite3* db, int code, const std::string& path) {
   case SQLITE_NOTADB:
     return {errc::corrupt, "the database is damaged: " + text, path, "see: boyd doctor"};
   case SQLITE_FULL:
-    return {errc::no_space, "the disk is full", path, "make room, or choose another place"};
+    return {errc::no_space, "the disk is full", path, "free some space, or choose another place"};
   default:
-    return {errc::store_unavailable, "the database cannot be copied: " + text, path,
+    return {errc::store_unavailable, "cannot copy the database: " + text, path,
             "try again; see: boyd doctor"};
   }
 }
@@ -69,9 +69,9 @@ result<void> copy_pages(const std::string& from, const std::string& to) {
 result<void> copy_sqlite_database(const std::string& from, const std::string& to) {
   std::error_code failed;
   if (!std::filesystem::exists(from, failed))
-    return fail(errc::not_found, "there is no database", from);
+    return fail(errc::not_found, "no such database", from);
   if (std::filesystem::exists(to, failed))
-    return fail(errc::already_exists, "there is a file already", to);
+    return fail(errc::already_exists, "the file already exists", to);
   auto copied = copy_pages(from, to);
   if (copied)
     copied = check_sqlite_integrity(to);

@@ -33,7 +33,7 @@ agent_entry& directory::of(std::int64_t agent_no) {
   load();
   const auto it = by_no_.find(agent_no);
   if (it == by_no_.end())
-    throw failure(SQLITE_CORRUPT, "a dispatch names an agent that is not there");
+    throw failure(SQLITE_CORRUPT, "a dispatch refers to a missing agent");
   return *it->second;
 }
 
@@ -67,7 +67,7 @@ std::int64_t directory::node_no(const std::string& node_id) {
   auto s = db_.prepare("SELECT no FROM node_names WHERE node_id=?");
   s.bind(node_id);
   if (!s.step())
-    throw failure(SQLITE_CORRUPT, "a node's name was not kept");
+    throw failure(SQLITE_CORRUPT, "the name of a node was not stored");
   no = s.integer(0);
   node_ids_[no] = node_id;
   return no;
@@ -80,7 +80,7 @@ const std::string& directory::node_id(std::int64_t no) {
   auto s = db_.prepare("SELECT node_id FROM node_names WHERE no=?");
   s.bind(no);
   if (!s.step())
-    throw failure(SQLITE_CORRUPT, "a dispatch names a node that is not there");
+    throw failure(SQLITE_CORRUPT, "a dispatch refers to a missing node");
   return node_ids_[no] = s.text(0);
 }
 

@@ -115,7 +115,7 @@ void operations::insert_some(std::vector<new_dispatch>& rows, std::vector<enqueu
       continue;
     }
     outcome.refused = error{errc::already_exists,
-                            "dispatch id " + refused.wanted->spec->dispatch_id + " is taken",
+                            "dispatch id " + refused.wanted->spec->dispatch_id + " already exists",
                             "store",
                             {}};
     while (next < rows.size() && rows[next].wanted->operation == refused.wanted->operation)

@@ -154,7 +154,7 @@ result<void> sqlite_knowledge_index::make_file() const {
     return fail(errno == ENOSPC  ? errc::no_space
                 : errno == ELOOP ? errc::refused
                                  : errc::io_error,
-                std::string("the index of memory cannot be made: ") + std::strerror(errno), path_,
+                std::string("cannot create the memory index: ") + std::strerror(errno), path_,
                 "check the disk and the directory's permissions");
   ::close(fd);
   return {};
@@ -176,7 +176,7 @@ std::string sqlite_knowledge_index::open_database() {
     auto any = db_->prepare("SELECT count(*) FROM sqlite_master");
     any.step();
     if (any.integer(0) != 0)
-      return "it is no index of memory";
+      return "not a memory index";
   }
   if (version == 0) {
     transaction t(*db_);
@@ -187,23 +187,23 @@ std::string sqlite_knowledge_index::open_database() {
     return {};
   }
   if (version != index_version)
-    return "it has version " + std::to_string(version) + ", this program makes " +
+    return "version " + std::to_string(version) + ", but this program needs version " +
            std::to_string(index_version);
   auto check = db_->prepare("PRAGMA quick_check(1)");
   if (!check.step())
-    return "it cannot be checked";
+    return "the check failed";
   return check.text(0) == "ok" ? std::string() : check.text(0);
 }
 
 /// Nothing is lost: it is made again from the files.
 result<void> sqlite_knowledge_index::discard(const std::string& why) {
   db_.reset();
-  spdlog::warn("{}: made anew: {}", path_, why);
+  spdlog::warn("{}: creating it again: {}", path_, why);
   for (const char* ending : {"", "-wal", "-shm"})
     if (::unlink((path_ + ending).c_str()) != 0 && errno != ENOENT)
       return fail(errc::io_error,
-                  std::string("the old index of memory cannot be removed: ") + std::strerror(errno),
-                  path_ + ending, "remove it by hand: it is made again from the files");
+                  std::string("cannot remove the old memory index: ") + std::strerror(errno),
+                  path_ + ending, "remove it by hand; it is created again from the files");
   return make_file();
 }
 
@@ -226,7 +226,7 @@ result<void> sqlite_knowledge_index::open() {
       why = e.what;
     }
     if (tries > 0)
-      return fail(errc::corrupt, "the index of memory cannot be made anew: " + why, path_,
+      return fail(errc::corrupt, "cannot create the memory index again: " + why, path_,
                   "check the disk");
     if (auto gone = discard(why); !gone)
       return gone;

@@ -18,8 +18,8 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 tl::unexpected<error> failed(const char* doing, const std::string& path) {
   const int why = errno;
   return fail(why == ENOSPC ? errc::no_space : errc::io_error,
-              std::string("the database's log cannot be ") + doing + ": " + std::strerror(why),
-              path, "check the disk");
+              std::string("the database log cannot be ") + doing + ": " + std::strerror(why), path,
+              "check the disk");
 }
 
 /// `call` until no signal interrupts it.

@@ -46,7 +46,7 @@ void operations::read_attempts(read_dispatch& claimed) {
   auto s = db_.fixed(sql.c_str());
   s.bind(claimed.id);
   if (!s.step())
-    throw failure(SQLITE_CORRUPT, "a dispatch that is claimed cannot be read");
+    throw failure(SQLITE_CORRUPT, "a claimed dispatch is unreadable");
   auto prompt = std::move(claimed.row.d.prompt);
   claimed = read_row(s, names_);
   claimed.row.d.prompt = std::move(prompt);

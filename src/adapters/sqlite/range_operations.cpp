@@ -35,7 +35,7 @@ void operations::take_out(const waiting_range& from, std::int64_t first, std::in
     s.run();
   }
   if (db_.changes() != 1)
-    throw failure(SQLITE_CORRUPT, "the waiting rows are not the ones that were read");
+    throw failure(SQLITE_CORRUPT, "the waiting rows have changed");
   if (last == from.last_id)
     return;
   auto rest = from;
@@ -44,7 +44,7 @@ void operations::take_out(const waiting_range& from, std::int64_t first, std::in
     auto s = db_.fixed("SELECT dispatch_id FROM dispatch_requests WHERE id=?");
     s.bind(rest.first_id);
     if (!s.step())
-      throw failure(SQLITE_CORRUPT, "a dispatch that waits is not there");
+      throw failure(SQLITE_CORRUPT, "a waiting dispatch is missing");
     rest.first_dispatch_id = s.text(0);
   }
   put_in(rest);
@@ -59,7 +59,7 @@ void operations::take_out(std::int64_t id, const dispatch& d, agent_entry& agent
                        "first_dispatch_id DESC LIMIT 1");
     s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).bind(id).bind(id);
     if (!s.step())
-      throw failure(SQLITE_CORRUPT, "a dispatch that is pending does not wait");
+      throw failure(SQLITE_CORRUPT, "a pending dispatch is not waiting");
     range.not_before = s.time(0);
     range.attempted = s.integer(1) != 0;
     range.first_id = s.integer(2);
@@ -216,7 +216,7 @@ void operations::end_leases(std::int64_t first, std::int64_t last) {
   while (first <= last) {
     const auto range = running_at(first);
     if (!range)
-      throw failure(SQLITE_CORRUPT, "a lease that was found cannot be ended");
+      throw failure(SQLITE_CORRUPT, "cannot end an expired lease");
     const auto end = std::min(last, range->last_id);
     cut(*range, first, end);
     first = end + 1;

@@ -62,7 +62,7 @@ result<void> sync_directory_of(const std::string& path) {
   if (directory >= 0)
     ::close(directory);
   if (!synced)
-    return fail(full ? errc::no_space : errc::io_error, "the database's directory cannot be synced",
+    return fail(full ? errc::no_space : errc::io_error, "cannot sync the directory of the database",
                 parent, "check the disk");
   return {};
 }
@@ -72,7 +72,7 @@ result<void> create_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, file_mode);
   if (fd < 0)
     return fail(errno == ENOSPC ? errc::no_space : errc::store_unavailable,
-                std::string{"the database file cannot be created: "} + std::strerror(errno), path,
+                std::string{"cannot create the database file: "} + std::strerror(errno), path,
                 "check the directory and its permissions");
   ::close(fd);
   return sync_directory_of(path);
@@ -130,13 +130,13 @@ result<void> sqlite_store::check_file() {
     if (!S_ISREG(info.st_mode))
       return fail(errc::refused, "the database is not a regular file", options_.path);
     if (info.st_size == 0 && options_.opened_before->load())
-      return fail(errc::store_unavailable, "database file is empty, its content was taken away",
-                  options_.path, "put it back");
+      return fail(errc::store_unavailable, "database file is empty: its content was removed",
+                  options_.path, "restore it");
     return check_leftover_wal();
   }
   if (!options_.create || options_.opened_before->load())
     return fail(errc::store_unavailable, "database file is missing or was replaced", options_.path,
-                "put it back, then try again; a running node goes on by itself");
+                "restore it, then try again; a running node continues by itself");
   return create_file(options_.path);
 }
 
@@ -149,8 +149,8 @@ result<void> sqlite_store::check_leftover_wal() {
   const auto wal_here = identity_of(options_.path + "-wal");
   if (wal_here == wal && here != database)
     return fail(errc::store_unavailable,
-                "another database file was put here beside the old one's write-ahead log",
-                options_.path, "put the old file back, or move " + options_.path + "-wal away");
+                "this is another database file, next to the write-ahead log of the old one",
+                options_.path, "restore the old file, or move " + options_.path + "-wal away");
   return {};
 }
 
@@ -176,7 +176,8 @@ result<void> sqlite_store::settle_log() const {
   if (bytes == 0)
     return {};
   if (bytes > options_.wal_concern && before_migration_)
-    if (auto may = before_migration_("writes " + std::to_string(bytes) + " bytes of its log anew");
+    if (auto may =
+            before_migration_("writing " + std::to_string(bytes) + " bytes of its log again");
         !may)
       return may;
   sqlite::connection alone(options_.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
@@ -215,8 +216,8 @@ result<void> sqlite_store::check_wal() {
   return fail(errc::no_space,
               "the write-ahead log has more than " + std::to_string(options_.wal_limit) + " bytes",
               options_.path + "-wal",
-              "end the process that keeps a transaction open in it, then try again; a running node "
-              "goes on by itself");
+              "end the process that keeps a transaction open, then try again; a running node "
+              "continues by itself");
 }
 
 int sqlite_store::schema_version() {
@@ -234,7 +235,8 @@ result<void> sqlite_store::migrate() {
   if (version_ > sqlite_schema_version())
     return fail(errc::invalid_configuration,
                 "the database has schema version " + std::to_string(version_) +
-                    ", this build knows " + std::to_string(sqlite_schema_version()),
+                    ", but this build supports only up to " +
+                    std::to_string(sqlite_schema_version()),
                 options_.path, "run the newer boyd, or restore a backup made before the upgrade");
   for (const auto& m : sqlite::migrations()) {
     if (m.version <= version_ || (options_.migrate_to > 0 && m.version > options_.migrate_to))
@@ -384,7 +386,7 @@ sqlite_store::apply(const std::vector<store::operation>& batch) {
       orphan_wal_ = {*wal, file_};
     close();
     return fail(errc::store_unavailable, std::move(*why), options_.path,
-                "put it back, then try again; a running node goes on by itself");
+                "restore it, then try again; a running node continues by itself");
   }
   try {
     if (!std::ranges::all_of(batch, store::is_question))
@@ -407,9 +409,9 @@ result<std::vector<std::string>> sqlite_store::concerns() {
     if (wal_bytes() <= options_.wal_concern || cut_wal() <= options_.wal_concern)
       return std::vector<std::string>{};
     return std::vector<std::string>{
-        "the write-ahead log " + options_.path + "-wal has outgrown " +
+        "the write-ahead log " + options_.path + "-wal is larger than " +
         std::to_string(options_.wal_concern) +
-        " bytes and cannot be cut: another process keeps a transaction open in the database"};
+        " bytes and cannot be truncated: another process keeps a transaction open in the database"};
   } catch (const failure& f) {
     return fail(sqlite::to_error(f, options_.path));
   }

@@ -75,9 +75,8 @@ class system_zones final : public time_zones {
       }
       return unknown(name, database);
     } catch (const std::exception& e) {
-      return fail(errc::io_error,
-                  "the time zone database cannot be read: " + sanitize_utf8(e.what()), name,
-                  "apt-get install tzdata");
+      return fail(errc::io_error, "cannot read the time zone database: " + sanitize_utf8(e.what()),
+                  name, "apt-get install tzdata");
     }
   }
 

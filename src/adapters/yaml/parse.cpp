@@ -63,7 +63,7 @@ class tree_builder final : public YAML::EventHandler {
     const auto where = to_mark(at);
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
-      stop(where, "an alias inside the value that it names", "a value without a circle");
+      stop(where, "an alias inside its own value", "a value without a cycle");
     }
     if (expects_key()) {
       stop(where, "an alias as a key", "a plain key");
@@ -163,7 +163,7 @@ class tree_builder final : public YAML::EventHandler {
     nodes_ += w.nodes;
     bytes_ += w.bytes;
     if (nodes_ > yaml_nodes || bytes_ > yaml_expanded_bytes) {
-      stop(at, "the document grows too large here (aliases are counted in full)",
+      stop(at, "the document becomes too large here (aliases are counted in full)",
            "at most " + std::to_string(yaml_nodes) + " values");
     }
     if (stack_.size() + w.height > limits::json_depth) {
@@ -301,7 +301,7 @@ std::optional<finding> first_bad_line(const std::string& path, std::string_view 
     }
     if (row.size() > yaml_line_bytes) {
       return bad(line, yaml_line_bytes, "the line is too long",
-                 "at most " + std::to_string(yaml_line_bytes) + " bytes in a line");
+                 "at most " + std::to_string(yaml_line_bytes) + " bytes per line");
     }
     if (const auto clean = sanitize_utf8(row); clean != row) {
       const auto where = std::mismatch(row.begin(), row.end(), clean.begin(), clean.end()).first;

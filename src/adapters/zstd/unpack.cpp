@@ -10,7 +10,7 @@ result<std::string> unpack_zstd(std::string_view packed, std::size_t most) {
   const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
                                                                           &ZSTD_freeDStream);
   if (!stream)
-    return fail(errc::limit_exceeded, "there is no memory to unpack it");
+    return fail(errc::limit_exceeded, "not enough memory to unpack it");
   std::string bytes;
   std::vector<char> part(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
@@ -23,12 +23,12 @@ result<std::string> unpack_zstd(std::string_view packed, std::size_t most) {
       return fail(errc::corrupt, ZSTD_getErrorName(wanted));
     if (bytes.size() + out.pos > most)
       return fail(errc::limit_exceeded,
-                  "it is larger than " + std::to_string(most) + " bytes when unpacked");
+                  "larger than " + std::to_string(most) + " bytes when unpacked");
     bytes.append(part.data(), out.pos);
     is_full = out.pos == out.size;
   }
   if (wanted != 0)
-    return fail(errc::corrupt, "it ends too early");
+    return fail(errc::corrupt, "the data ends too early");
   return bytes;
 }
 

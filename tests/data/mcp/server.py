@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server of tools for tests (Model Context Protocol), in both eras, over stdio and HTTP.
+"""A tool server for tests (Model Context Protocol), in both eras, over stdio and HTTP.
 
 It says what a test makes it say: see `main` for the options and `TOOLS` for what it can do.
 Messages that it gets go to the file of --log, one a line.

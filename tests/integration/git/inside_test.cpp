@@ -63,7 +63,7 @@ TEST_CASE("case R4: nothing is written through a link inside .git") {
     REQUIRE_FALSE(opened);
     CHECK(opened.error().code == errc::repository_unavailable);
     CHECK_THAT(why(opened), Contains(".git/" + part) && Contains("symbolic link") &&
-                                Contains("history goes on by itself"));
+                                Contains("history then continues by itself"));
   }
   CHECK(picture(outside) == before);
 }

@@ -80,7 +80,7 @@ TEST_CASE("case A7: a branch that is lost is told with its newest commit, and no
   const auto told = why(h.provider->open(h.path, h.who));
   const auto from = told.find("git -C ");
   REQUIRE(from != std::string::npos);
-  run(h, told.substr(from, told.find(" (the newest", from) - from));
+  run(h, told.substr(from, told.find(';', from) - from));
   auto again = h.provider->open(h.path, h.who);
   INFO(why(again));
   REQUIRE(again);

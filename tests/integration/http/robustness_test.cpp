@@ -119,7 +119,8 @@ TEST_CASE("a socket file that somebody removed is made anew, its directory, too"
   std::ofstream(node.dir.file("away")) << "in the way";
   REQUIRE(::renameat2(AT_FDCWD, node.dir.file("run").c_str(), AT_FDCWD,
                       node.dir.file("away").c_str(), RENAME_EXCHANGE) == 0);
-  CHECK(wait_until([&] { return log.text().find("cannot be made anew") != std::string::npos; }));
+  CHECK(
+      wait_until([&] { return log.text().find("cannot be created again") != std::string::npos; }));
   std::filesystem::remove(node.dir.file("run"));
   CHECK(wait_until(is_there));
   node.server().stop();
@@ -338,7 +339,7 @@ TEST_CASE("case 46 fd-exhaustion: the server waits, says so once, and then goes 
   early.send(get("/b"));
   const auto meanwhile = early.read_until("GET /b bytes=0");
   // It tries ten times a second, and is quiet about it.
-  const std::string trouble = "control socket: no client can be taken";
+  const std::string trouble = "control socket: cannot accept clients";
   const bool begun = wait_until([&] { return log.times(trouble) == 1; });
   const bool storm = wait_until([&] { return log.times("control socket: ") > 1; }, 350ms);
   ::setrlimit(RLIMIT_NOFILE, &before);
@@ -347,7 +348,7 @@ TEST_CASE("case 46 fd-exhaustion: the server waits, says so once, and then goes 
   CHECK(connected);
   CHECK(meanwhile.ends_with("GET /b bytes=0"));
   CHECK(late.read_all().ends_with("GET /c bytes=0"));
-  CHECK(wait_until([&] { return log.times("control socket: clients are taken again") == 1; }));
+  CHECK(wait_until([&] { return log.times("control socket: accepting clients again") == 1; }));
   CHECK(log.times(trouble) == 1);
 }
 

@@ -282,7 +282,7 @@ TEST_CASE("a walk goes everywhere inside, in order, and within its limits", "[co
   CHECK(end->too_large == 1);
   CHECK(seen.size() == 2);
   CHECK(walk(".", {.entries = 2})->cut == "2 entries");
-  CHECK(walk(".", {.depth = 1})->cut == "directories deeper than 1");
+  CHECK(walk(".", {.depth = 1})->cut == "1 directory levels");
   CHECK(seen == std::vector<std::string>{"a", "z"});
   CHECK(walk(".", {.bytes = 1})->cut == "1 bytes read");
   CHECK_FALSE(walk(".", {.time = 0ms})->cut.empty());

@@ -108,7 +108,7 @@ TEST_CASE("a home whose lock was removed stays its owner's", "[posix][lock]") {
       const auto second = take(home.path());
       REQUIRE_FALSE(second);
       CHECK(second.error().code == errc::locked);
-      CHECK_THAT(second.error().what, Catch::Matchers::Contains("its run/lock was removed"));
+      CHECK_THAT(second.error().what, Catch::Matchers::Contains("run/lock was removed"));
     }
     std::filesystem::remove_all(home.file("run"));
     CHECK(adapters::read_home_owner(home.path()).value());

@@ -104,7 +104,7 @@ TEST_CASE("case 46 fd-exhaustion: a session is opened with all that it needs, or
     CHECK(store->apply({store::list_nodes{}}).error().code == errc::store_unavailable);
   }
   INFO(said);
-  CHECK(said.find("no descriptor for the time limit of calls") != std::string::npos);
+  CHECK(said.find("no file descriptor for the time limit of calls") != std::string::npos);
   REQUIRE(opened);
   CHECK(store->apply({store::list_nodes{}}));
 }

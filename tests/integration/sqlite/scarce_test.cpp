@@ -143,7 +143,7 @@ TEST_CASE(
   CHECK(settled == count);
   CHECK(recorded);
   REQUIRE_FALSE(state);
-  CHECK(state.error().next == "raise the limit of open files");
+  CHECK(state.error().next == "raise the limit for open files");
   CHECK(files->read(d.file("STATE.md"), plenty).value() == "old");
   REQUIRE(files::write_atomic(*files, d.file("STATE.md"), "new", {true}));
   CHECK(files->read(d.file("STATE.md"), plenty).value() == "new");

@@ -140,7 +140,7 @@ TEST_CASE("a row that somebody has locked is in the way of its own result alone,
   CHECK(query(f.uri, "SELECT value FROM boyd.facts WHERE scope = 'here'") == "value");
   // It is on the same session, which goes on for everybody else.
   CHECK(f.ask(store::put_fact{"here", "key", "another"}));
-  CHECK_THAT(f.session.health().reason, Catch::Matchers::Contains("wait in the spool"));
+  CHECK_THAT(f.session.health().reason, Catch::Matchers::Contains("waiting in the spool"));
   CHECK(f.backend() == backend);
   other.let_go();
   // A sweep that finds the row before its result is recorded does not give it back.

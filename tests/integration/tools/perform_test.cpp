@@ -91,14 +91,14 @@ TEST_CASE("case 50 patch-base-moved: another file than a person's word was about
   fixture f;
   const nlohmann::json call{{"path", "plan"}, {"content", "mine"}};
   f.granted.before = sha256_hex("before");
-  CHECK(mentions(f.trouble("write_file", call), "not what was to be replaced"));
+  CHECK(mentions(f.trouble("write_file", call), "has changed since it was read"));
   f.put(f.root + "/plan", "another");
-  CHECK(mentions(f.trouble("write_file", call), "not what was to be replaced"));
+  CHECK(mentions(f.trouble("write_file", call), "has changed since it was read"));
   f.put(f.root + "/plan", "before");
   f.text("write_file", call);
   CHECK(f.get(f.root + "/plan") == "mine");
   f.granted.before = "";
-  CHECK(mentions(f.trouble("write_file", call), "not what was to be replaced"));
+  CHECK(mentions(f.trouble("write_file", call), "has changed since it was read"));
 }
 
 TEST_CASE("read_file gives lines, and says what is missing and how to go on", "[tools][perform]") {
@@ -117,7 +117,7 @@ TEST_CASE("read_file gives lines, and says what is missing and how to go on", "[
   CHECK(f.text("read_file", {{"path", "many"}, {"offset", 10'000}}) ==
         "line 10000\n[end of the file]\n");
   CHECK(f.text("read_file", {{"path", "many"}, {"offset", 10'001}}) ==
-        "[nothing there: the file has 10000 line ends and 98894 bytes]\n");
+        "[past the end: the file has 10000 line ends and 98894 bytes]\n");
   // From page to page everything comes, once.
   std::string all;
   for (int offset = 1; offset <= 10'000;) {
@@ -183,7 +183,7 @@ TEST_CASE("the objective changes by write_file, and only the node writes STATE.m
   f.text("write_file", {{"path", "GOAL.md"}, {"content", "Be better."}});
   CHECK(f.get(f.root + "/GOAL.md") == "Be better.");
   CHECK(mentions(f.trouble("write_file", {{"path", "STATE.md"}, {"content", "x"}}),
-                 "STATE.md is written by the node alone"));
+                 "STATE.md is written only by the node"));
 }
 
 TEST_CASE("list_dir names everything on a line of its own", "[tools][perform]") {
@@ -208,7 +208,7 @@ TEST_CASE("search_text finds lines and says what it passed over", "[tools][perfo
   CHECK(mentions(all, "a.md:2: Two needle\na.md:3: needle needle\n"));
   CHECK(mentions(all, "src/b.cpp:1: …xxx"));
   CHECK(mentions(all, "[3 lines found in 4 files"));
-  CHECK(mentions(all, "1 binary files passed over"));
+  CHECK(mentions(all, "1 binary files skipped"));
   CHECK(all.size() < 1000);
   CHECK(mentions(f.text("search_text", {{"query", "NEEDLE"}}), "[0 lines found"));
   CHECK(mentions(f.text("search_text", {{"query", "NEEDLE"}, {"ignore_case", true}}), "[3 lines"));
@@ -222,7 +222,7 @@ TEST_CASE("search_text finds lines and says what it passed over", "[tools][perfo
     much += "needle\n";
   f.put(f.root + "/much", much);
   CHECK(mentions(f.text("search_text", {{"query", "needle"}, {"path", "much"}}),
-                 "[500 lines found in 1 files, 7000 bytes; there are more"));
+                 "[500 lines found in 1 files, 7000 bytes; more matches"));
 }
 
 TEST_CASE("a long result is kept in a file and can be read from there", "[tools][perform]") {
@@ -235,8 +235,7 @@ TEST_CASE("a long result is kept in a file and can be read from there", "[tools]
   CHECK(outcome.text.starts_with("line 1\n"));
   CHECK(outcome.text.ends_with("line 20000\n"));
   CHECK(mentions(outcome.text, " of " + std::to_string(whole.size()) +
-                                   " bytes are left out here; the whole is in "
-                                   "@results/______3_weird.txt"));
+                                   " bytes omitted; complete in @results/______3_weird.txt"));
   CHECK(f.get(outcome.spilled) == whole);
   CHECK(outcome.spilled == f.place.directory + "/______3_weird.txt");
   CHECK(f.text("read_file",
@@ -246,8 +245,9 @@ TEST_CASE("a long result is kept in a file and can be read from there", "[tools]
   // What was lost before is not said to be there.
   f.place.missing = 240'319;
   const auto part = fit_result(whole, false, f.place, *f.real);
-  CHECK(mentions(part.text, "what was kept is in @results/______3_weird.txt, for read_file; "
-                            "240319 bytes more came"));
+  CHECK(mentions(
+      part.text,
+      "the stored part is in @results/______3_weird.txt (use read_file); 240319 more bytes"));
   CHECK_FALSE(mentions(part.text, "the whole"));
   f.place.missing = 0;
   // Cut between characters, and honest when the file cannot be kept.
@@ -275,7 +275,7 @@ TEST_CASE("a rule about a path holds also behind a link", "[tools][perform]") {
   f.trouble("search_text", {{"query", "SECRET"}, {"path", "open"}});
   const auto found = f.text("search_text", {{"query", "SECRET"}});
   CHECK_FALSE(mentions(found, "key:"));
-  CHECK(mentions(found, "1 files passed over: the policy"));
+  CHECK(mentions(found, "1 files skipped: denied by the policy"));
   // A rule about reading holds for searching, too.
   f.granted.policy.rules = {{"read_file", "private/**", "", "", policy_decision::ask, ""}};
   CHECK_FALSE(mentions(f.text("search_text", {{"query", "SECRET"}}), "key:"));

@@ -365,7 +365,7 @@ result<std::unique_ptr<open_file>> sim_disk::open(const std::string& path, open_
     return not_found(parent_of(path));
   }
   if (impl_->directories.contains(path)) {
-    return fail(errc::io_error, "it is a directory", path);
+    return fail(errc::io_error, "this is a directory", path);
   }
   auto node = impl_->find(path);
   if (node && mode == open_mode::create_new) {
@@ -444,7 +444,7 @@ result<void> sim_disk::make_directories(const std::string& path) {
   }
   for (std::string at = path; at != "/"; at = parent_of(at)) {
     if (impl_->find(at)) {
-      return fail(errc::already_exists, "a file is in the way", at);
+      return fail(errc::already_exists, "a file has the name of the directory", at);
     }
   }
   impl_->add_directories(path);

@@ -294,7 +294,7 @@ class sim_repository final : public repository {
   result<void> check(git_op op) {
     world_->refused += it().available ? 0 : 1;
     if (incarnation_ != world_->incarnation || !it().available)
-      return fail(errc::repository_unavailable, "the git repository was taken away", path_);
+      return fail(errc::repository_unavailable, "the git repository was removed", path_);
     const auto directory = world_->files.stat(path_);
     if (!directory || directory->kind != file_kind::directory)
       return fail(errc::repository_unavailable, "there is no such directory", path_);
@@ -399,7 +399,7 @@ result<std::unique_ptr<repository>> sim_repositories::open(const std::string& pa
   const auto directory = world_->files.stat(path);
   if (found == world_->repositories.end() || !found->second.available || !directory ||
       directory->kind != file_kind::directory)
-    return fail(errc::repository_unavailable, "there is no git repository", path);
+    return fail(errc::repository_unavailable, "no git repository", path);
   return std::make_unique<sim_repository>(world_, path);
 }
 

@@ -47,8 +47,8 @@ any_reply sim_transaction::run(const find_dispatch& op) {
       continue;
     }
     if (found)
-      return error{errc::invalid_argument, "several dispatches have an id with " + wanted, "store",
-                   "use more characters of the id"};
+      return error{errc::invalid_argument, "more than one dispatch has an id with " + wanted,
+                   "store", "use more characters of the id"};
     found = shown(it->second, true);
     if (id == wanted)
       break;

@@ -56,7 +56,7 @@ result<confined_files::text_part> disk_workspaces::read(const std::string& root,
   if (!found)
     return at<text_part>(path, fail(found.error()));
   if (found->kind != file_kind::regular)
-    return fail(errc::invalid_argument, "it is not a regular file", path);
+    return fail(errc::invalid_argument, "this is not a regular file", path);
   auto text = files_->read(found->absolute, static_cast<std::size_t>(found->size));
   if (!text)
     return at<text_part>(path, fail(std::move(text.error())));
@@ -73,7 +73,7 @@ result<void> disk_workspaces::fill(const std::string& path, std::string_view con
     if (!written)
       return fail(written.error());
     if (*written == 0)
-      return fail(errc::no_space, "the file could not be written whole");
+      return fail(errc::no_space, "the file could not be written completely");
     content.remove_prefix(*written);
   }
   return (*file)->sync();
@@ -94,7 +94,7 @@ result<void> disk_workspaces::replace(const std::string& root, const std::string
   if (!info)
     return fail(info.error());
   if (info->kind != file_kind::missing && info->kind != file_kind::regular)
-    return fail(errc::invalid_argument, "it is not a regular file");
+    return fail(errc::invalid_argument, "this is not a regular file");
   const auto temporary = directory + "/." + target.substr(directory.size() + 1) + ".boyd-tmp-" +
                          std::to_string(++temporaries_);
   auto done = fill(temporary, content);
@@ -103,7 +103,7 @@ result<void> disk_workspaces::replace(const std::string& root, const std::string
     if (!now && now.error().code != errc::not_found)
       done = fail(now.error());
     else if (!(*may)(now ? &*now : nullptr))
-      done = fail(errc::conflict, "what stands there is not what was to be replaced");
+      done = fail(errc::conflict, "the file has changed since it was read");
   }
   if (done)
     done = files_->rename(temporary, target);
@@ -130,7 +130,7 @@ result<confined_files::listing> disk_workspaces::list(const std::string& root,
   if (!found)
     return at<listing>(path, fail(found.error()));
   if (found->kind != file_kind::directory)
-    return fail(errc::invalid_argument, "it is not a directory", path);
+    return fail(errc::invalid_argument, "not a directory", path);
   auto names = files_->list(found->absolute);
   if (!names)
     return at<listing>(path, fail(std::move(names.error())));

@@ -71,26 +71,27 @@ TEST_CASE("what is wrong with an adapter is told with its place", "[agent_cli]")
       says(load_text(with_executor("{type: agent_cli, adapter: cluade}")), "did you mean claude?"));
   CHECK(says(with("  - name: mine\n    argv: [x]\n"), "no event is final"));
   CHECK(says(with("  - name: mine\n    argv: [x, '{prompt}']\n" + events),
-             "boyd.yaml:4:15: adapters[0].argv[1]: a prompt is no argument"));
-  CHECK(says(with("  - name: mine\n    argv: ['{model}']\n" + events), "no placeholders"));
-  CHECK(says(with("  - name: mine\n    argv: [x, 'a{args}']\n" + events), "{args} stands for"));
-  CHECK(
-      says(with("  - name: mine\n    argv: [x, '-r={session}']\n" + events), "argv has {session}"));
+             "boyd.yaml:4:15: adapters[0].argv[1]: a prompt must not be an argument"));
+  CHECK(says(with("  - name: mine\n    argv: ['{model}']\n" + events),
+             "must not contain placeholders"));
+  CHECK(says(with("  - name: mine\n    argv: [x, 'a{args}']\n" + events), "{args} must be"));
+  CHECK(says(with("  - name: mine\n    argv: [x, '-r={session}']\n" + events),
+             "argv has {session}, so sessions must be declared"));
   CHECK(says(with("  - name: mine\n    argv: [x]\n    sessions: anywhere\n" + events),
-             "no {session} to go on with"));
+             "no {session}, so"));
   CHECK(says(with("  - name: mine\n    argv: [x, '-m={permission}']\n" + events),
-             "no value for it is known"));
+             "no values are listed"));
   CHECK(says(with("  - name: mine\n    argv: [x]\n    stdin: stream-json\n" + events),
              "stdin: stream-json needs"));
   CHECK(
       says(with("  - name: mine\n    argv: [x]\n    events: [{when: {type: end}, final: true}]\n"),
-           "it does not begin with /"));
+           "a JSON pointer begins with /"));
   CHECK(says(
       with("  - name: mine\n    argv: [x]\n    events: [{when: {/t: {has: x}}, final: true}]\n"),
-      "this can be in no event"));
+      "no event can match this"));
   CHECK(says(with("  - name: mine\n    argv: [x]\n    events: [{when: {/t: e}, final: true, text: "
                   "[/a~2]}]\n"),
-             "~ is written ~0"));
+             "write ~ as ~0"));
   CHECK(says(with("  - name: mine\n    argv: [x]\n    parser: jsonll\n" + events),
              "did you mean jsonl?"));
 }
@@ -101,9 +102,9 @@ TEST_CASE("a budget of what a program never tells is refused", "[agent_cli]") {
                      "        budget: {" + budget + "}\n");
   };
   CHECK(says(with("codex", "run: {cost: 1}"),
-             "budget.run.cost: this would not hold: codex never tells its cost"));
-  CHECK(says(with("codex", "day: {cost: '0.50'}"), "budget.day.cost: this would not hold"));
-  CHECK(says(with("opencode", "run: {turns: 3}"), "opencode never tells its turns"));
+             "budget.run.cost: the limit has no effect: codex does not report its cost"));
+  CHECK(says(with("codex", "day: {cost: '0.50'}"), "budget.day.cost: the limit has no effect"));
+  CHECK(says(with("opencode", "run: {turns: 3}"), "opencode does not report its turns"));
   for (const auto* fine : {"run: {cost: 0}", "run: {tokens: 5, wall: 1m}, day: {tokens: 9}"})
     executor_of(with("codex", fine));
   executor_of(with("claude", "run: {turns: 3, tokens: 5, cost: 1, wall: 1m}, day: {cost: 1}"));
@@ -113,10 +114,10 @@ TEST_CASE("what does not fit an adapter is told", "[agent_cli]") {
   CHECK(says(load_text(with_executor("{type: agent_cli, adapter: claude, permission: acceptEdit}")),
              "did you mean acceptEdits?"));
   CHECK(says(load_text(with_executor("{type: agent_cli, adapter: goose, resume: agent}")),
-             "cannot go on with a session"));
+             "cannot resume sessions"));
   CHECK(says(load_text(with_executor(
                  "{type: agent_cli, adapter: claude, resume: agent, worktree: {repo: /srv/r}}")),
-             "same directory only"));
+             "only in the same directory"));
   CHECK(says(load_text(with_executor(
                  "{type: agent_cli, adapter: codex, cwd: /srv, worktree: {repo: /srv/r}}")),
              "one of cwd and worktree"));

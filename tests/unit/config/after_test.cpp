@@ -70,11 +70,10 @@ TEST_CASE("schedule: a wrong time is told with its place", "[config]") {
   };
   const auto no_time = of("{at: tomorrow}");
   REQUIRE(about(no_time, "kernels[0].schedule") != nullptr);
-  CHECK(
-      about(no_time, "kernels[0].schedule")
-          ->text()
-          .find("boyd.yaml:3:20: kernels[0].schedule: at: \"tomorrow\" is not a day and a time") !=
-      std::string::npos);
+  CHECK(about(no_time, "kernels[0].schedule")
+            ->text()
+            .find("boyd.yaml:3:20: kernels[0].schedule: at: \"tomorrow\" is not a date and time") !=
+        std::string::npos);
   const auto slip = of("{att: 2026-12-01T09:00}");
   REQUIRE(about(slip, "kernels[0].schedule.att") != nullptr);
   CHECK(about(slip, "kernels[0].schedule.att")->nearest == "at");

@@ -111,7 +111,7 @@ TEST_CASE("cron: at, once", "[cron]") {
         "at 2026-12-01T24:00", "at 2026-12-01T09:60", "at 2026-12-01T09:00:60",
         "at 2026-12-01T9:00", "at 2026-12-01T09:00x", "at 2026-12-01T09.00", "at tomorrow"})
     bad(text);
-  CHECK(bad("at tomorrow").find("\"tomorrow\" is not a day and a time") != std::string::npos);
+  CHECK(bad("at tomorrow").find("\"tomorrow\" is not a date and time") != std::string::npos);
 }
 
 TEST_CASE("cron: an error names its field", "[cron]") {

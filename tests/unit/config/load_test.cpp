@@ -329,7 +329,7 @@ TEST_CASE("load: every wrong reference of one value is told, each once", "[confi
   const auto& f = r.findings.front();
   CHECK(f.key == "kernels[0].agents[0].prompt");
   CHECK(f.line == 6);
-  CHECK(f.problem == "the environment variable ONE is not set; a ${ that is no ${VARIABLE} or "
+  CHECK(f.problem == "the environment variable ONE is not set; a ${ that is not ${VARIABLE} or "
                      "${VARIABLE:-default}; the environment variable TWO is not set");
   CHECK(f.expected.find("${ONE:-default}") != std::string::npos);
   CHECK(f.expected.find("${TWO:-default}") != std::string::npos);

@@ -221,7 +221,7 @@ TEST_CASE("models: what an endpoint needs", "[config]") {
   CHECK_THAT(bad(chat_with("preset: openai, model: m"), key(p0, "api_key")).expected,
              Contains("OPENAI_API_KEY"));
   CHECK_THAT(bad(chat_with("base_url: 'https://h/v1', model: m"), key(p0, "api_key")).text(),
-             Contains("there is no key for https://h:443"));
+             Contains("no API key for https://h:443"));
   bad(chat_with("base_url: 'https://h/v1', model: m, api_key: ''"), key(p0, "api_key"));
   bad(chat_with("model: m"), key(p0, "base_url"));
   bad(chat_with("model: m, base_url: 'ftp://h/v1'"), key(p0, "base_url"));
@@ -284,7 +284,7 @@ TEST_CASE("models: an executor names a provider and a model that are there", "[c
                          key(a0, "executor.provider"));
   CHECK(wrong.text() ==
         "/etc/boyd/boyd.yaml:8:21: kernels[0].agents[0].executor.provider: \"mian\" "
-        "is no provider; did you mean main?");
+        "is not a provider; did you mean main?");
   CHECK_THAT(
       bad("version: 1\nkernels:\n  - agents: [{agent_id: a, executor: {type: chat, provider: "
           "x}}]\n",
@@ -326,7 +326,7 @@ TEST_CASE("models: tools and rules are known ones", "[config]") {
   };
   good(with_plain(""));
   CHECK_THAT(bad(with_plain("        tools: [read_file]\n"), key(a0, "tools")).text(),
-             Contains("plain take no tools, and it is a fallback"));
+             Contains("plain do not support tools, but it is a fallback"));
   const auto rule = [](const std::string& text) {
     return chat_with(local, {}, "        policy: {rules: [{" + text + "}]}\n");
   };
@@ -358,7 +358,7 @@ TEST_CASE("models: a rule that can never hold is a finding", "[config]") {
            {"path: a, command: b", "command"},
            {"host: a, path: b", "host"}}) {
     INFO(text);
-    CHECK_THAT(bad(rule(text), key(a0, r0 + at)).text(), Contains("never fits"));
+    CHECK_THAT(bad(rule(text), key(a0, r0 + at)).text(), Contains("never matches"));
   }
 }
 
@@ -370,7 +370,7 @@ TEST_CASE("models: tools of a server are those of one that is there", "[config]"
   good(with("        tools: [mcp__files__read]\n", servers));
   good(with("        tools: [mcp__none__read]\n        mcp_json: true\n", servers));
   CHECK_THAT(bad(with("        tools: [mcp__none__read]\n", servers), key(a0, "tools[0]")).text(),
-             Contains("no server under mcpServers is called none"));
+             Contains("mcpServers has no server none"));
   bad(with("        tools: [mcp__files__read]\n"), key(a0, "tools[0]"));
   bad(with("        policy: {rules: [{tool: mcp__none__x, decision: deny}]}\n", servers),
       key(a0, "policy.rules[0].tool"));

@@ -49,13 +49,13 @@ TEST_CASE("a prompt's file that does not do is a finding with its line", "[confi
     return testing::texts(loaded);
   };
   CHECK_THAT(finding("        prompt_file: prompts/b.md\n"),
-             Contains("boyd.yaml:6:22: kernels[0].agents[0].prompt_file: the file cannot be read"));
+             Contains("boyd.yaml:6:22: kernels[0].agents[0].prompt_file: cannot read the file"));
   CHECK_THAT(finding("        prompt_file: ../a.md\n"),
-             Contains("not below the configuration's folder"));
+             Contains("outside the folder of the configuration"));
   CHECK_THAT(finding("        prompt_file: /etc/boyd/prompts/a.md\n"),
-             Contains("not below the configuration's folder"));
+             Contains("outside the folder of the configuration"));
   CHECK_THAT(finding("        prompt: x\n        prompt_file: prompts/a.md\n"),
-             Contains("prompt is given too; expected one of prompt and prompt_file"));
+             Contains("prompt is also set; expected one of prompt and prompt_file"));
   CHECK_THAT(finding("        prompt_file: prompts/a.md\n", "\xff\xfe"), Contains("is not text"));
   CHECK_THAT(
       finding("        prompt_file: prompts/a.md\n", std::string(limits::prompt_bytes + 1, 'x')),

@@ -61,9 +61,9 @@ TEST_CASE("warnings: a rule that another one above it keeps from being reached",
                                         ", decision: " + other + "}"));
       INFO(first << " above " << later);
       REQUIRE(found.contains(dead));
-      CHECK(found.at(dead) == "this rule is never reached: rule 1 (" + one +
-                                  ") fits all that it fits, and comes first; the narrower rule "
-                                  "above the wider one");
+      CHECK(found.at(dead) ==
+            "this rule is never used: rule 1 (" + one +
+                ") comes first and matches the same actions; the narrower rule first");
       CHECK(found.size() == 1);
     }
   }
@@ -87,8 +87,8 @@ TEST_CASE("warnings: a rule that may be reached, or changes nothing, has none", 
 TEST_CASE("warnings: a rule about a tool that the agent does not have", "[config]") {
   const auto key = first_agent + "policy.rules[0].tool";
   CHECK(warnings(rules("{tool: write_file, decision: deny}", "[read_file]")).at(key) ==
-        "the agent has no such tool, this rule is never asked; a tool of the agent's `tools`, or "
-        "no rule");
+        "this rule is never used: the agent does not have this tool; a tool in the agent's "
+        "`tools`, or no rule");
   CHECK(warnings(rules("{decision: deny}", "[]")).contains(key));
   CHECK(warnings(rules("{tool: '*', decision: ask}", "[read_file]")).empty());
 }
@@ -129,8 +129,8 @@ TEST_CASE("warnings: a model elsewhere that has no price", "[config]") {
   };
   const std::string key = "providers[1].prices";
   CHECK(far({}, "far").at(key) ==
-        "there is no price for m: no limit of cost counts it, those of tokens do; prices with m or "
-        "\"*\" (0 for what is free)");
+        "no price for m: cost limits do not count it, token limits do; prices with m or "
+        "\"*\" (0 if free)");
   CHECK(far({}, "local, fallback: [{provider: far}]").contains(key));
   CHECK(far({}, "local", "    planner: {type: llm, provider: far}\n").contains(key));
   CHECK(far(", prices: {n: {input: 1, output: 1}}", "far").contains(key));
@@ -159,7 +159,7 @@ TEST_CASE("warnings: a limit of 0 is no limit", "[config]") {
                                    "budget_day: {tokens: 0}}\n"));
   CHECK(found.size() == 3);
   CHECK_THAT(found.at(first_agent + "budget.run.tokens"),
-             Catch::Matchers::StartsWith("0 takes the limit away, it forbids nothing"));
+             Catch::Matchers::StartsWith("0 removes the limit; it does not forbid usage"));
   CHECK(found.contains(first_agent + "budget.day.cost"));
   CHECK(found.contains("kernels[0].planner.budget_day.tokens"));
   CHECK(warnings(chat("        budget: {run: {tokens: 1, turns: 0}}\n")).empty());
@@ -168,7 +168,8 @@ TEST_CASE("warnings: a limit of 0 is no limit", "[config]") {
 TEST_CASE("warnings: a fallback to the model that has not served", "[config]") {
   CHECK(warnings(chat({}, ", fallback: [{provider: local}]"))
             .at(first_agent + "executor.fallback[0]") ==
-        "it names local/m, which has not served by then; another model or another provider");
+        "repeats local/m, which has already failed at that point; another model or another "
+        "provider");
   CHECK(warnings(chat({}, ", fallback: [{provider: other}, {provider: other, model: m}]"))
             .contains(first_agent + "executor.fallback[1]"));
   CHECK(warnings(chat({}, {},
@@ -189,9 +190,9 @@ TEST_CASE("warnings: a sandbox around a program that makes its own", "[config]")
   const auto key = first_agent + "sandbox";
   const std::string own = "        sandbox: {mode: auto}\n";
   CHECK(cli(own).at(key) ==
-        "codex's own sandbox cannot work inside of Boyd's: its commands will fail; a permission "
-        "that switches its own off (danger-full-access), or no `sandbox` of the agent and a mode "
-        "of the node's that is not required");
+        "codex's own sandbox does not work inside Boyd's, so its commands will fail; a permission "
+        "that disables its own sandbox (danger-full-access), or no `sandbox` for the agent and a "
+        "sandbox mode of the node other than required");
   CHECK(cli("        sandbox: {network: none}\n").contains(key));
   CHECK(cli({}, {}, "node: {sandbox: {mode: required}}\n").contains(key));
   CHECK(cli(own, ", permission: danger-full-access").empty());
@@ -213,8 +214,8 @@ TEST_CASE("warnings: an agent CLI that is passed no credentials", "[config]") {
     CHECK(cli(adapter).contains(key));
   }
   CHECK(cli("claude").at(key) ==
-        "claude is passed no credentials (ANTHROPIC_API_KEY, for one); env_pass: "
-        "[ANTHROPIC_API_KEY]; nothing where this user has logged in with the program");
+        "claude gets no credentials (for example ANTHROPIC_API_KEY); env_pass: "
+        "[ANTHROPIC_API_KEY]; ignore this if this user has logged in with the program");
   CHECK(cli("claude, env_pass: [PATH, CLAUDE_CODE_OAUTH_TOKEN]").empty());
   CHECK(cli("claude, env: {ANTHROPIC_AUTH_TOKEN: x}").empty());
   CHECK(cli("claude, env_pass: [OPENAI_API_KEY]").contains(key));
@@ -231,7 +232,7 @@ TEST_CASE("warnings: tools of servers that no rule is about", "[config]") {
     return "        policy: {rules: [{tool: '" + tool + "', decision: allow}]}\n";
   };
   CHECK(tools("read_file, 'mcp__files__*'").at(key) ==
-        "no rule of the agent's policy is about mcp__files__*: every call of it is denied; policy: "
+        "no rule of the agent's policy covers mcp__files__*, so every call is denied; policy: "
         "{rules: [{tool: \"mcp__files__*\", decision: ask}]}, or allow");
   CHECK(tools("'mcp__docs__x', mcp__files__read", rule("mcp__docs__*")).contains(key));
   CHECK(tools("read_file, 'mcp__files__*'", rule("mcp__files__read")).empty());
@@ -248,8 +249,8 @@ TEST_CASE("warnings: an agent that is to change something and is believed", "[co
   };
   const auto key = first_agent + "require";
   CHECK(agent("read_file, write_file", {}).at(key) ==
-        "with write_file the agent is to change something, and words alone end it well; require: "
-        "[tool_action], or a check of what it made (artifact, command)");
+        "the agent has write_file, but a run succeeds even if it changes nothing; require: "
+        "[tool_action], or a check of the result (artifact, command)");
   CHECK(agent("run_command", "        require: [no_question, exit_zero]\n").contains(key));
   CHECK(agent("write_file", "        require: [tool_action]\n").empty());
   CHECK(agent("write_file", "        require: [{artifact: x.txt}]\n").empty());

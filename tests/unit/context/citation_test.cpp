@@ -74,7 +74,7 @@ TEST_CASE("citations: accuracy and the correction", "[context]") {
   CHECK(std::abs(*r.accuracy - 1.0 / 3) < 1e-9);
   CHECK(r.is_weak());
   const auto told = correction_of(r, items());
-  CHECK(told.find("[C7] names nothing") != std::string::npos);
+  CHECK(told.find("[C7] is not an item") != std::string::npos);
   CHECK(told.find("docs/b.md and did not cite it as [C2]") != std::string::npos);
   r = judge_citations({}, {});
   CHECK_FALSE(r.accuracy);

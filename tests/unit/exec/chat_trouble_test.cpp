@@ -204,7 +204,7 @@ TEST_CASE("chat: an answer that is no JSON is said once to be none") {
   c.start();
   c.to_call(c.end_with(says("plain words")));
   CHECK_THAT(c.request["messages"].back()["content"].get<std::string>(),
-             Contains("the answer is not JSON: there is no JSON value in it"));
+             Contains("the answer is not JSON: the text has no JSON value"));
 }
 
 TEST_CASE("field case 07: the one JSON value behind reasoning or in a fence is the answer") {

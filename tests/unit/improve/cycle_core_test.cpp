@@ -297,10 +297,10 @@ TEST_CASE("what was refused and what failed is told to whoever answers next") {
   core.on_look({"h", {}, {}}, from_unix_ms(1));
   core.on_scan({bad_link("a.md")}, {}, from_unix_ms(2));
   core.on_answer({"x", failure_kind::none, {}}, from_unix_ms(3));
-  const auto effects = core.on_judged(fail(errc::refused, "it lies in .git"), from_unix_ms(4));
+  const auto effects = core.on_judged(fail(errc::refused, "cannot write in .git"), from_unix_ms(4));
   const auto* ask = std::get_if<effect::ask>(&effects.back());
   REQUIRE(ask != nullptr);
-  CHECK_THAT(ask->prompt, Contains("it lies in .git"));
+  CHECK_THAT(ask->prompt, Contains("cannot write in .git"));
   core.on_answer({"x", failure_kind::policy, "denied"}, from_unix_ms(5));
   CHECK(core.state().status == improve_status::failed);
   CHECK(core.state().failure_log.size() == 1);

@@ -25,14 +25,14 @@ TEST_CASE("form: what a person reads", "[mcp]") {
   const auto text = question_text("files", q);
   CHECK_THAT(text, Contains("files asks") && Contains("Who are you?") &&
                        Contains("name (string, required): Who") &&
-                       Contains("count (integer, without a word: 3)") &&
+                       Contains("count (integer, default: 3)") &&
                        Contains(R"(size (one of "s", "l"))"));
   q.mode = "url";
   q.url = "https://example.org/login";
   CHECK_THAT(question_text("files", q), Contains("https://example.org/login"));
   q.mode = "form";
   q.schema_json = "";
-  CHECK_THAT(question_text("files", q), Contains("nothing to fill in"));
+  CHECK_THAT(question_text("files", q), Contains("no fields to fill in"));
 }
 
 TEST_CASE("form: an answer has what the form names, its kinds and its defaults", "[mcp]") {
@@ -59,7 +59,7 @@ TEST_CASE("form: choices with titles are shown, and nothing else is taken", "[mc
   CHECK_THAT(question_text("s", q), Contains(R"(one (one of "#f00" (Red), "#00f"))") &&
                                         Contains(R"(any (one of "a" (A)))") &&
                                         Contains(R"(old (one of "x" (The X)))") &&
-                                        Contains(R"(many (a list of some of "p" (P), "q"))"));
+                                        Contains(R"(many (a list of values from "p" (P), "q"))"));
   CHECK(form_content(titled, R"({"one":"#00f","any":"a","old":"x","many":["q","p"],"some":[]})"));
   for (const auto* note : {R"({"one":"Red"})", R"({"any":"b"})", R"({"old":"The X"})",
                            R"({"many":["r"]})", R"({"many":"p"})", R"({"some":["t"]})"})

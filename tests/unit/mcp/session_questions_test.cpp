@@ -69,7 +69,7 @@ TEST_CASE("session: without anybody to ask a question is declined, once, and not
   const auto& again = t.last("tools/call")["params"];
   CHECK(again["inputResponses"]["two"]["action"] == "decline");
   CHECK_FALSE(again.contains("requestState"));
-  CHECK_THAT(t.notes.back(), Contains("Which colour?") && Contains("nobody can be asked"));
+  CHECK_THAT(t.notes.back(), Contains("Which colour?") && Contains("no person can be asked here"));
   auto l = legacy();
   l.hear({{"jsonrpc", "2.0"},
           {"id", "q"},

@@ -78,10 +78,10 @@ TEST_CASE("trust: the list is kept as it was, and changes of tools are told", "[
   CHECK(changes_since(t, then).empty());
   const auto changes =
       changes_since(t, {{"a", "does a and more", "{}", {}}, {"c", "new", "{}", {}}});
-  CHECK(changes == std::vector<std::string>{"the tool a describes itself in other words",
+  CHECK(changes == std::vector<std::string>{"the tool a has another description",
                                             "the tool c is new", "the tool b is gone"});
   CHECK(changes_since(t, {{"a", "does a", R"({"type":"object"})", {}}, then[1]}) ==
-        std::vector<std::string>{"the tool a takes other arguments"});
+        std::vector<std::string>{"the tool a has other arguments"});
   for (const auto* text : {"", "{}", "[]", R"({"schema":"boyd.mcp_trust/1"})"})
     CHECK_FALSE(read_trust(text));
 }
@@ -100,11 +100,11 @@ TEST_CASE("trust: all of a definition is shown, and nothing in it looks like ano
              Contains("header") && Contains("\"X\": \"${TOKEN}\""));
   const auto longer =
       one(R"({"command":"a","args":[")" + std::string(definition_bytes, 'x') + "\"]}");
-  CHECK_THAT(longer.problem, Contains("longer than a person can look at"));
+  CHECK_THAT(longer.problem, Contains("too long to review"));
   CHECK(longer.words.ends_with("…"));
 }
 
-TEST_CASE("trust: what would not be shown whole is not trusted", "[mcp]") {
+TEST_CASE("trust: a definition that a reviewer would not see whole is not trusted", "[mcp]") {
   const std::string dashes(5, '-');
   const auto text_of = [](const std::vector<std::string>& args) {
     return nlohmann::json{{"command", "sh"}, {"args", args}}.dump();
@@ -115,8 +115,7 @@ TEST_CASE("trust: what would not be shown whole is not trusted", "[mcp]") {
                                                                 {"-c", "say swordfish"}}) {
     const auto s = one(text_of(args));
     CHECK(s.problem.empty());
-    CHECK_THAT(unseen_problem(s, {"swordfish"}),
-               Contains("would not be shown") && Contains("${NAME}"));
+    CHECK_THAT(unseen_problem(s, {"swordfish"}), Contains("would not see") && Contains("${NAME}"));
   }
   // Words between the labels of a key are shown like all others.
   const auto odd = one(text_of({"-c", "true # " + dashes + "BEGIN PRIVATE KEY" + dashes +
@@ -168,8 +167,8 @@ TEST_CASE("trust: the files that a command line names are part of what is truste
   CHECK_THAT(pin_text(found), Contains("/w/x.py sha256:1"));
   CHECK(
       program_changes({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {{"a", "1"}, {"b", "9"}, {"d", "4"}}) ==
-      std::vector<std::string>{"the file b is another one",
-                               "the file d was not there, or not looked at", "the file c is gone"});
+      std::vector<std::string>{"the file b has changed", "the file d is new or was not checked",
+                               "the file c is gone"});
   CHECK(program_changes({{"a", "1"}}, {{"a", "1"}}).empty());
 }
 

@@ -88,8 +88,8 @@ TEST_CASE("content: texts are shown, bytes are named", "[mcp]") {
   CHECK_FALSE(words.is_error);
   CHECK(words.text == "one\n[image image/png, 5 bytes, not shown]\n[audio audio/wav, 4 bytes, not "
                       "shown]\n[resource file:///a  a  about a]\n[file:///b]\ninside\n[file:///c: "
-                      "data, 3 bytes, not shown]\n[a part of type hologram, which is not known "
-                      "here]\n[a part of type , which is not known here]");
+                      "data, 3 bytes, not shown]\n[a part of unknown type hologram]\n[a part of "
+                      "unknown type ]");
   const auto failed = words_of_call(R"({"content":[{"type":"text","text":"no"}],"isError":true})");
   CHECK(failed.is_error);
   CHECK(failed.text == "no");

@@ -62,14 +62,13 @@ TEST_CASE("import line: any entry is read back as it was written", "[memory]") {
 
 TEST_CASE("import line: an error says what is wrong", "[memory]") {
   CHECK_THAT(wrong("no json"), Contains("no JSON value"));
-  CHECK_THAT(wrong("[1]"), Contains("no JSON object"));
+  CHECK_THAT(wrong("[1]"), Contains("not a JSON object"));
   CHECK_THAT(wrong(R"({"text":"a"})"), Contains("time is missing"));
-  CHECK_THAT(wrong(R"({"text":"a","time":"yesterday"})"),
-             Contains("time cannot be read: yesterday"));
-  CHECK_THAT(wrong(R"({"text":"a","time":5})"), Contains("time is not a text"));
+  CHECK_THAT(wrong(R"({"text":"a","time":"yesterday"})"), Contains("not a time: yesterday"));
+  CHECK_THAT(wrong(R"({"text":"a","time":5})"), Contains("time is not a string"));
   CHECK_THAT(wrong(R"({"text":" ","time":"2026-02-13T10:00:00Z"})"), Contains("empty"));
   CHECK_THAT(wrong(R"({"text":"a","time":"2026-02-13T10:00:00Z","key":7})"),
-             Contains("key is not a text"));
+             Contains("key is not a string"));
   CHECK_THAT(wrong(R"({"time":"2026-02-13T10:00:00Z","text":")" +
                    std::string(most_entry_bytes + 1, 'x') + "\"}"),
              Contains("a text of 65537 bytes"));

@@ -266,7 +266,7 @@ TEST_CASE("answer: what ends it", "[answer]") {
     const auto out = read_answer(head_of(200), stream({text}), 0, broke);
     CHECK(std::holds_alternative<model::chat_answer>(out));
   }
-  SECTION("without either the stream broke off") {
+  SECTION("without either the stream ended early") {
     const auto t = trouble_of(stream({text}, false));
     CHECK(t.kind == model::trouble_kind::bad_answer);
     CHECK(model::may_repeat(t));
@@ -418,7 +418,7 @@ TEST_CASE("field case 03: what stands at the end of a body is an event", "[answe
   }
   // Half an event is where the stream broke off.
   CHECK(trouble_of(text + "data: " + last.substr(0, last.size() / 2)).what ==
-        "the stream broke off");
+        "the stream ended early");
   // [DONE] ends the stream at once, also on a connection that then fails.
   const auto reset = result<void>(fail(errc::io_error, "reset"));
   const auto cut = read_answer(head_of(200), text + "data: [DONE]", 0, reset);

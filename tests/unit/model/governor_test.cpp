@@ -407,7 +407,7 @@ TEST_CASE("governor: a pause of one model is none of another", "[governor]") {
     REQUIRE(refused.size() == 1);
     REQUIRE(refused[0].why);
     CHECK(refused[0].why->retry_after == 10min - 1s);
-    CHECK(refused[0].why->what.find("provider p, bad: it asks for a pause of") == 0);
+    CHECK(refused[0].why->what.find("provider p, bad: the provider asks for a pause of") == 0);
   }
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("probe: what ends it is said in words, with what to do", "[probe]") {
     std::string next;
   };
   const auto r = GENERATE(values<row>({
-      {broken(errc::io_error), "", 1, "models", "is the server running there"},
+      {broken(errc::io_error), "", 1, "models", "check that the server is running"},
       {broken(errc::timed_out), "", 1, "models", "busy"},
       {broken(errc::refused), "", 1, "models", "certificate"},
       {with_status(401, "no"), "", 2, "chat", "no key is configured"},

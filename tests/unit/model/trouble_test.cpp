@@ -446,12 +446,12 @@ TEST_CASE("case 53 llm-garbage, deep-json, huge, wrong-charset: a bad answer wit
   };
   SECTION("garbage") {
     CHECK(reason("data: not json\n\n") == "an event of the stream: not valid JSON");
-    CHECK(reason("{\"choices\": [") == "the answer: JSON that is not whole");
+    CHECK(reason("{\"choices\": [") == "the answer: incomplete JSON");
     CHECK(reason("just words") == "the stream ended before an answer");
     CHECK(reason("<!DOCTYPE html><title>LM Studio</title>") ==
-          "the answer is a page for people, no JSON; is base_url right?");
+          "the answer is an HTML page, not JSON; check base_url");
     CHECK(reason("data: {\"choices\":7}\n\ndata: [DONE]\n\n") == "a stream without an answer");
-    CHECK(reason("data: {\"choices\":[{\"delta\":[]}]}\n\n") == "the stream broke off");
+    CHECK(reason("data: {\"choices\":[{\"delta\":[]}]}\n\n") == "the stream ended early");
     CHECK(reason("data: 1\n\ndata: \"x\"\n\ndata: null\n\n") ==
           "the stream ended before an answer");
   }
@@ -476,7 +476,7 @@ TEST_CASE("case 53 llm-garbage, deep-json, huge, wrong-charset: a bad answer wit
       calls += R"(data: {"choices":[{"delta":{"tool_calls":[{"index":)" + std::to_string(i) +
                R"(,"function":{"name":"x"}}]}}]})"
                "\n\n";
-    CHECK(reason(calls) == "more calls of tools than 256");
+    CHECK(reason(calls) == "more tool calls than 256");
     // A large error is cut, not kept.
     CHECK(model::trouble_of_answer(head_of(500), std::string(10u << 20, 'x')).what.size() < 600);
   }

@@ -50,7 +50,7 @@ TEST_CASE("the built-in tools, in their fixed order, and no goal tool", "[tools]
     CHECK(schema["type"] == "object");
     CHECK(schema["additionalProperties"] == false);
   }
-  CHECK(complaint("kernel_goal", "{}").starts_with("there is no built-in tool \"kernel_goal\""));
+  CHECK(complaint("kernel_goal", "{}").starts_with("unknown built-in tool \"kernel_goal\""));
 }
 
 TEST_CASE("an agent is offered the tools that its patterns name, in the same order", "[tools]") {
@@ -96,11 +96,11 @@ TEST_CASE("case 53 llm-garbage: what is wrong with arguments is said, with what 
   CHECK(complaint("read_file", R"({"path":"a","line_numbers":"yes"})") ==
         "read_file: line_numbers must be true or false, not the string \"yes\"");
   CHECK(complaint("write_file", R"({"path":"a","content":"b","append":true})") ==
-        "write_file: there is no argument \"append\"; there are: path content");
+        "write_file: unknown argument \"append\"; arguments: path content");
   CHECK(complaint("search_text", R"({"query":""})") == "search_text: query is empty");
-  CHECK(complaint("run_command", "{}") == "run_command: give either argv or command");
+  CHECK(complaint("run_command", "{}") == "run_command: use either argv or command");
   CHECK(complaint("run_command", R"({"argv":["a"],"command":"b"})") ==
-        "run_command: give either argv or command");
+        "run_command: use either argv or command");
   CHECK(mentions(complaint("run_command", R"({"argv":[1]})"), "an array of strings, not 1"));
   CHECK(mentions(complaint("run_command", R"({"argv":[]})"), "array of 1 to"));
   CHECK(mentions(complaint("run_command", R"({"argv":["a\u0000b"]})"), "NUL"));
@@ -175,8 +175,8 @@ TEST_CASE("a command is made of its call and nothing else", "[tools][call]") {
   end.exit_code = 3;
   CHECK(command_text(end, "out\xFF", false) == "exit code 3\nout\xEF\xBF\xBD");
   end.signal = 9;
-  CHECK(command_text(end, "", false) == "ended by signal 9\n");
-  CHECK(mentions(command_text(end, "", true), "time was over"));
+  CHECK(command_text(end, "", false) == "killed by signal 9\n");
+  CHECK(mentions(command_text(end, "", true), "timed out"));
   end.started = false;
   end.start_error = "no such file";
   CHECK(command_text(end, "", false) == "not started: no such file\n");

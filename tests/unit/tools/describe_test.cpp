@@ -46,7 +46,7 @@ TEST_CASE("whoever decides is told how much they do not see", "[tools][describe]
       show_call("run_command", R"({"command":"push )" + key + " hush99\"}", {"hush99"});
   CHECK(shown.refused.empty());
   CHECK(shown.text.starts_with(
-      "NOT ALL OF THIS IS SHOWN: 2 parts look like secrets and stand here as [redacted]\n"));
+      "NOT ALL OF THIS IS SHOWN: 2 parts look like secrets and are shown as [redacted]\n"));
   CHECK_THAT(shown.text, Contains("  40 bytes, sha256 " + sha256_hex(key) + "\n") &&
                              Contains("  6 bytes, a secret of the node's configuration\n") &&
                              Contains("push [redacted] [redacted]"));
@@ -66,7 +66,7 @@ TEST_CASE("nobody is asked about what redaction could hide more of than a secret
   };
   const std::string line = "/tmp/a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6";
   CHECK_THAT(of_command("true # " + block("\n" + line + "\n")).refused,
-             Contains("would not see all"));
+             Contains("could not review the whole request"));
   CHECK_FALSE(of_command("echo a://b:;id>>x;@c").refused.empty());
   CHECK_FALSE(of_command("echo password=aB3$(id)x9Y8z7W6v5U4").text.find("$(id)") ==
               std::string::npos);
@@ -81,7 +81,7 @@ TEST_CASE("nobody is asked about what redaction could hide more of than a secret
       {});
   CHECK(file.refused.empty());
   CHECK_THAT(file.text,
-             Contains("NOT ALL OF THIS IS SHOWN: 1 part looks like a secret and stands"));
+             Contains("NOT ALL OF THIS IS SHOWN: 1 part looks like a secret and is shown"));
 }
 
 TEST_CASE("nothing in it moves the cursor, hides or reorders", "[tools][describe]") {
