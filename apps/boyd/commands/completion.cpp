@@ -1,4 +1,4 @@
-#include "../cli.hpp"
+#include "../cli/command_line.hpp"
 #include "../exit_codes.hpp"
 #include "../terminal.hpp"
 #include "commands.hpp"

@@ -1,4 +1,4 @@
-#include "../cli.hpp"
+#include "../cli/command_line.hpp"
 #include "../exit_codes.hpp"
 #include "../live_node.hpp"
 #include "../signals.hpp"

@@ -1,4 +1,4 @@
-#include "cli_store.hpp"
+#include "verbs.hpp"
 
 namespace boyd::app {
 

@@ -1,17 +1,12 @@
-#include "cli.hpp"
+#include "command_line.hpp"
 
+#include "../terminal.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/plan/human_time.hpp"
 #include "boyd_version.hpp"
-#include "cli_errors.hpp"
-#include "cli_explain.hpp"
-#include "cli_improve.hpp"
-#include "cli_knowledge.hpp"
-#include "cli_skills.hpp"
-#include "cli_store.hpp"
-#include "cli_week.hpp"
+#include "errors.hpp"
 #include "option_checks.hpp"
-#include "terminal.hpp"
+#include "verbs.hpp"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -147,7 +142,8 @@ command_line::command_line() {
   add_knowledge_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_explain_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_skill_verbs(app, args, std::bind_front(&command_line::verb, this));
-  add_week_verbs(app, args, std::bind_front(&command_line::verb, this));
+  add_run_verbs(app, args, std::bind_front(&command_line::verb, this));
+  add_backup_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }
 
@@ -186,6 +182,8 @@ void command_line::add_service_verbs() {
       ->footer("Exit codes: 0 stopped normally, 1 failure, 4 configuration error, 5 home in use by "
                "another node, 6 a vital part failed too often, 7 stopping took too long, 8 a part "
                "stopped responding.");
+  verb(app, "reload", "Reload boyd.yaml in the running node and show the changes.", "boyd reload")
+      ->footer("If the file has errors, nothing changes. SIGHUP also reloads.");
   auto* cycle =
       verb(app, "cycle", "Run one cycle now and wait for it. Works with or without a running node.",
            "boyd cycle --json");
@@ -574,6 +572,13 @@ void command_line::add_tool_verbs() {
   one_of(completion->add_option("shell", args.shell, "The shell")->required(),
          {"bash", "zsh", "fish"});
   formatter->common[completion].clear();
+  // For the scripts of boyd completion; not in the help.
+  auto* complete =
+      verb(app, "complete", "Names for completion, one a line.", "boyd complete agents");
+  complete->group("");
+  complete->add_option("kind", args.shell, "agents, kernels, providers, servers, runs, approvals")
+      ->required()
+      ->type_name("KIND");
 }
 
 void command_line::add_chaos_verbs() {

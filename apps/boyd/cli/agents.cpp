@@ -1,6 +1,5 @@
-#include "cli_week.hpp"
-
 #include "option_checks.hpp"
+#include "verbs.hpp"
 
 namespace boyd::app {
 
@@ -63,28 +62,6 @@ void add_patches(CLI::App& app, arguments& args, const verb_maker& verb) {
   }
 }
 
-void add_backup(CLI::App& app, arguments& args, const verb_maker& verb) {
-  auto* backup =
-      verb(app, "backup", "Back up the home into one file, also while the node is running.",
-           "boyd backup /mnt/usb/boyd-2026-11-28.tar");
-  backup->add_option("file", args.file, "The file to create; it must not exist yet")
-      ->required()
-      ->check(not_empty)
-      ->type_name("FILE");
-  backup->footer("The file is a tar archive that contains prompts, results and secrets of agents. "
-                 "Only you can read it; keep it private. A PostgreSQL database is not included; "
-                 "the command shows how to back it up.");
-  auto* restore = verb(app, "restore", "Restore a home from a backup, after checking every file.",
-                       "boyd --home ~/restored restore /mnt/usb/boyd-2026-11-28.tar");
-  restore->add_option("file", args.file, "A backup file made by `boyd backup`")
-      ->required()
-      ->check(not_empty)
-      ->type_name("FILE");
-  restore->footer(
-      "The home must be missing or empty. Runs that were active during the backup run again. If "
-      "the original home is still on this machine, move it away first: a second copy is refused.");
-}
-
 } // namespace
 
 void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) {
@@ -131,20 +108,10 @@ void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) 
   }
 }
 
-void add_week_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
+void add_run_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
   add_logs(app, args, verb);
   add_next(app, args, verb);
-  verb(app, "reload", "Reload boyd.yaml in the running node and show the changes.", "boyd reload")
-      ->footer("If the file has errors, nothing changes. SIGHUP also reloads.");
   add_patches(app, args, verb);
-  add_backup(app, args, verb);
-  // For the scripts of boyd completion; not in the help.
-  auto* complete =
-      verb(app, "complete", "Names for completion, one a line.", "boyd complete agents");
-  complete->group("");
-  complete->add_option("kind", args.shell, "agents, kernels, providers, servers, runs, approvals")
-      ->required()
-      ->type_name("KIND");
 }
 
 } // namespace boyd::app

@@ -1,6 +1,5 @@
-#include "cli_knowledge.hpp"
-
 #include "option_checks.hpp"
+#include "verbs.hpp"
 
 namespace boyd::app {
 

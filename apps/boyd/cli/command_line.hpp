@@ -1,6 +1,6 @@
 #pragma once
 
-#include "arguments.hpp"
+#include "../arguments.hpp"
 #include "boyd/core/result.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "cli_errors.hpp"
+#include "errors.hpp"
 
 #include "boyd/core/text.hpp"
 

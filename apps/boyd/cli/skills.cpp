@@ -1,4 +1,4 @@
-#include "cli_skills.hpp"
+#include "verbs.hpp"
 
 namespace boyd::app {
 
