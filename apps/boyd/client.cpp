@@ -1,6 +1,6 @@
 #include "client.hpp"
 
-#include "adapters/http/control_client.hpp"
+#include "adapters/control/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "boyd/core/signal_stack.hpp"
 #include "boyd/faults/points.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "adapters/http/control_server.hpp"
+#include "adapters/control/control_server.hpp"
 #include "boyd/core/result.hpp"
 #include "live_node.hpp"
 

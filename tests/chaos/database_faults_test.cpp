@@ -1,6 +1,6 @@
 #include "acceptance/agreement.hpp"
 #include "findings.hpp"
-#include "integration/http/raw_client.hpp"
+#include "integration/control/raw_client.hpp"
 #include "knobs.hpp"
 #include "member.hpp"
 #include "proxy.hpp"

@@ -1,5 +1,5 @@
 #include "boyd/core/limits.hpp"
-#include "integration/http/raw_client.hpp"
+#include "integration/control/raw_client.hpp"
 #include "program.hpp"
 #include "support/knob.hpp"
 #include "support/pch.hpp"

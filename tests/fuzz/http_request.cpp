@@ -1,6 +1,6 @@
 #include "fuzz/target.hpp"
-#include "integration/http/raw_client.hpp"
-#include "src/adapters/http/control_server.hpp"
+#include "integration/control/raw_client.hpp"
+#include "src/adapters/control/control_server.hpp"
 #include "support/temp_dir.hpp"
 
 #include <algorithm>

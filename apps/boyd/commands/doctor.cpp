@@ -4,7 +4,7 @@
 #include "../lost_database.hpp"
 #include "../serving.hpp"
 #include "../terminal.hpp"
-#include "adapters/http/control_client.hpp"
+#include "adapters/control/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "adapters/posix/sandbox_child.hpp"

@@ -3,7 +3,7 @@
 #include "../child.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
-#include "adapters/http/control_client.hpp"
+#include "adapters/control/control_client.hpp"
 #include "adapters/sqlite/integrity.hpp"
 #include "boyd/core/home_layout.hpp"
 #include "boyd/ports/clock.hpp"

@@ -1,5 +1,5 @@
 #include "boyd/faults/points.hpp"
-#include "integration/http/fixture.hpp"
+#include "integration/control/fixture.hpp"
 #include "support/heard_log.hpp"
 
 #include <rapidcheck.h>

@@ -30,10 +30,10 @@ namespace {
 namespace asio = boost::asio;
 using asio::local::stream_protocol;
 using boost::system::error_code;
-using http_detail::connection;
-using http_detail::listening_socket;
-using http_detail::mailbox;
-using http_detail::owned_fd;
+using control_detail::connection;
+using control_detail::listening_socket;
+using control_detail::mailbox;
+using control_detail::owned_fd;
 
 /// Accepted in one go, before others have their turn.
 constexpr int accept_batch = 16;
@@ -43,7 +43,7 @@ constexpr int unavailable = 503;
 /// A client that has been silent for so long gives way to a new one when all places are taken.
 constexpr milliseconds silence_borne = 1s;
 
-class server final : public control_server, public http_detail::connection_host {
+class server final : public control_server, public control_detail::connection_host {
  public:
   server(control_server_options chosen, listening_socket listening)
       : options_(std::move(chosen)), listening_(std::move(listening)), acceptor_(io_), pause_(io_),
@@ -64,7 +64,7 @@ class server final : public control_server, public http_detail::connection_host 
  private:
   const control_server_options& options() const override { return options_; }
   const std::shared_ptr<mailbox>& mail() const override { return mail_; }
-  const std::shared_ptr<http_detail::requests_in_flight>& in_flight() const override {
+  const std::shared_ptr<control_detail::requests_in_flight>& in_flight() const override {
     return in_flight_;
   }
   void forget(const std::shared_ptr<connection>& gone) override;
@@ -87,8 +87,8 @@ class server final : public control_server, public http_detail::connection_host 
   asio::steady_timer grace_;
   asio::steady_timer file_look_;
   std::shared_ptr<mailbox> mail_;
-  std::shared_ptr<http_detail::requests_in_flight> in_flight_ =
-      std::make_shared<http_detail::requests_in_flight>();
+  std::shared_ptr<control_detail::requests_in_flight> in_flight_ =
+      std::make_shared<control_detail::requests_in_flight>();
   std::set<std::shared_ptr<connection>> connections_;
   bool stopping_ = false;
   bool file_failed_ = false; ///< the file could not be made anew, and that was told
@@ -180,7 +180,7 @@ void server::look_after_file() {
 }
 
 void server::make_file_anew() {
-  auto fresh = http_detail::listen_at(options_.socket_path);
+  auto fresh = control_detail::listen_at(options_.socket_path);
   error_code failed;
   if (fresh) {
     acceptor_.close(failed);
@@ -217,18 +217,18 @@ bool server::make_room() {
 }
 
 void server::welcome(owned_fd client) {
-  const auto [user, pid] = http_detail::peer_of(client.get());
+  const auto [user, pid] = control_detail::peer_of(client.get());
   if (user != 0 && user != static_cast<std::int64_t>(::geteuid())) {
     const error why{errc::refused, "the control socket is only for its owner", "",
                     "run as the node's user"};
-    return http_detail::send_at_once(client.get(), error_response(why));
+    return control_detail::send_at_once(client.get(), error_response(why));
   }
   if (connections_.size() >= options_.max_connections && !make_room()) {
     auto full = error_response(
         error{errc::overloaded, "too many clients on the control socket", "", "try again"});
     full.status = unavailable;
     full.retry_after = 1;
-    return http_detail::send_at_once(client.get(), full);
+    return control_detail::send_at_once(client.get(), full);
   }
   stream_protocol::socket socket(io_);
   error_code failed;
@@ -239,7 +239,7 @@ void server::welcome(owned_fd client) {
   }
   const int client_descriptor = client.release();
   std::shared_ptr<const http_peer> peer;
-  if (http_detail::has_left(client_descriptor))
+  if (control_detail::has_left(client_descriptor))
     peer = std::make_shared<const http_peer>(
         http_peer{"a client that has left", "the client has left"});
   else if (options_.look_at_peer)
@@ -289,7 +289,7 @@ void server::stop() {
 result<std::unique_ptr<control_server>> start_control_server(control_server_options options) {
   if (!options.on_request)
     return fail(errc::invalid_argument, "a control server needs a handler", options.socket_path);
-  auto listening = http_detail::listen_at(options.socket_path);
+  auto listening = control_detail::listen_at(options.socket_path);
   if (!listening)
     return fail(listening.error());
   try {

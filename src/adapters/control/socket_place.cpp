@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 namespace {
 
@@ -224,4 +224,4 @@ std::int64_t peer_user(int fd) {
   return peer_of(fd).user;
 }
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 /// The way from any thread to the server's, which outlives the server: what comes after its end is
 /// dropped.
@@ -31,4 +31,4 @@ class mailbox {
   boost::asio::io_context* io_;
 };
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 /// What waits between those who send events and one connection. Senders on any thread, the
 /// connection on the server's.
@@ -49,4 +49,4 @@ class stream_pipe {
 /// What those who send hold.
 std::shared_ptr<event_stream> make_stream_handle(std::shared_ptr<stream_pipe> pipe);
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 /// What becomes of the connection after an answer.
 enum class after_answer { keep, close };
@@ -28,4 +28,4 @@ std::string write_chunk(std::string_view data);
 
 inline constexpr std::string_view last_chunk = "0\r\n\r\n";
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

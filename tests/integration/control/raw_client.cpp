@@ -1,4 +1,4 @@
-#include "integration/http/raw_client.hpp"
+#include "integration/control/raw_client.hpp"
 
 #include "support/wait.hpp"
 

@@ -20,7 +20,7 @@
 #include <optional>
 #include <string>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 class connection;
 
@@ -128,4 +128,4 @@ bool has_left(int fd);
 /// Sends a last answer to `fd` as far as that goes without waiting.
 void send_at_once(int fd, const http_response& response);
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

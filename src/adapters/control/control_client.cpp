@@ -23,8 +23,8 @@ namespace {
 
 namespace http = boost::beast::http;
 using boost::system::error_code;
-using http_detail::owned_fd;
-using http_detail::socket_place;
+using control_detail::owned_fd;
+using control_detail::socket_place;
 
 constexpr std::size_t read_bytes = 64u << 10;
 /// How often `keep_going` is asked, and how long a full backlog is waited for.
@@ -97,7 +97,7 @@ result<owned_fd> connect_to(const std::string& path, const patience& wait) {
     int number = 0;
     auto fd = place->connect(number);
     if (fd) {
-      const auto owner = http_detail::peer_user(fd.get());
+      const auto owner = control_detail::peer_user(fd.get());
       const auto me = static_cast<std::int64_t>(::geteuid());
       if (owner != me && owner != 0 && me != 0)
         return fail(errc::refused, "the control socket belongs to another user", path);
@@ -139,7 +139,7 @@ result<std::string> request_text(const http_request& request) {
     return fail(errc::invalid_argument, "not an HTTP method: " + request.method);
   if (!request.path.starts_with('/'))
     return fail(errc::invalid_argument, "a path begins with '/': " + request.path);
-  return request.method + " " + http_detail::write_target(request) +
+  return request.method + " " + control_detail::write_target(request) +
          " HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\nContent-Type: application/json\r\n"
          "Content-Length: " +
          std::to_string(request.body.size()) + "\r\n\r\n" + request.body;

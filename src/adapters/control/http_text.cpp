@@ -104,7 +104,7 @@ std::string head_line(int status) {
 
 } // namespace
 
-namespace http_detail {
+namespace control_detail {
 
 result<void> read_target(std::string_view target, http_request& into) {
   if (!target.starts_with('/'))
@@ -171,7 +171,7 @@ std::string write_chunk(std::string_view data) {
   return text;
 }
 
-} // namespace http_detail
+} // namespace control_detail
 
 http_response error_response(const error& e) {
   const nlohmann::json body = {{"schema", "boyd.error/1"},

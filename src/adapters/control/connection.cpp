@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <utility>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
@@ -470,4 +470,4 @@ void send_at_once(int fd, const http_response& response) {
       ::send(fd, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

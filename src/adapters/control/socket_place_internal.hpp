@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 /// Owns one descriptor.
 class owned_fd {
@@ -82,4 +82,4 @@ socket_peer peer_of(int fd);
 /// The user at the other end of `fd`; -1 when the system does not say.
 std::int64_t peer_user(int fd);
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

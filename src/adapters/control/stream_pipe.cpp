@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace boyd::adapters::http_detail {
+namespace boyd::adapters::control_detail {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::shared_ptr<event_stream> make_stream_handle(std::shared_ptr<stream_pipe> pi
   return std::make_shared<stream_handle>(std::move(pipe));
 }
 
-} // namespace boyd::adapters::http_detail
+} // namespace boyd::adapters::control_detail

@@ -1,5 +1,5 @@
-#include "integration/http/fixture.hpp"
-#include "src/adapters/http/http_text_internal.hpp"
+#include "integration/control/fixture.hpp"
+#include "src/adapters/control/http_text_internal.hpp"
 
 #include <sys/stat.h>
 
@@ -209,15 +209,15 @@ TEST_CASE("a method override is not looked at", "[http]") {
 }
 
 TEST_CASE("an answer of 405 names the methods that are allowed", "[http]") {
-  using adapters::http_detail::after_answer;
+  using adapters::control_detail::after_answer;
   adapters::http_response response;
   response.status = 405;
   response.allow = "GET, POST";
-  const auto text = adapters::http_detail::write_answer(response, after_answer::keep, false);
+  const auto text = adapters::control_detail::write_answer(response, after_answer::keep, false);
   CHECK(text.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
   CHECK(text.find("\r\nAllow: GET, POST\r\n") != std::string::npos);
   response.allow = "GET\r\nX: y";
-  CHECK(adapters::http_detail::write_answer(response, after_answer::keep, false).find("X: y") ==
+  CHECK(adapters::control_detail::write_answer(response, after_answer::keep, false).find("X: y") ==
         std::string::npos);
 }
 

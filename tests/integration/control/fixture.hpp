@@ -1,8 +1,8 @@
 #pragma once
 
-#include "integration/http/raw_client.hpp"
-#include "src/adapters/http/control_client.hpp"
-#include "src/adapters/http/control_server.hpp"
+#include "integration/control/raw_client.hpp"
+#include "src/adapters/control/control_client.hpp"
+#include "src/adapters/control/control_server.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"

@@ -1,4 +1,4 @@
-#include "integration/http/fixture.hpp"
+#include "integration/control/fixture.hpp"
 
 #include <thread>
 
