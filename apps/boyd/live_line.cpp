@@ -52,7 +52,9 @@ live_line::~live_line() {
 void live_line::tell(std::string what) {
   const std::lock_guard lock(mutex_);
   what_ = std::move(what);
-  if (is_late_)
+  if (what_.empty())
+    erase();
+  else if (is_late_)
     draw();
 }
 

@@ -102,11 +102,11 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
              ", attempts " + text_of(a, "max_attempts") + ", priority " + text_of(a, "priority"));
   s.line("tools", listed(rows_of(a, "tools")));
   if (const auto d = part_of(a, "last_decision"); !d.empty())
-    s.line("last decision",
-           moment_of(d, "at") + ": " +
-               (flag_in(d, "dispatched") ? "dispatched" : "not dispatched") +
-               (text_of(d, "reason").empty() ? "" : ", " + text_of(d, "reason")) +
-               (text_of(d, "detail").empty() ? "" : " (" + text_of(d, "detail") + ")"));
+    s.line(
+        "last decision",
+        moment_of(d, "at") + ": " + (flag_in(d, "dispatched") ? "dispatched" : "not dispatched") +
+            (text_of(d, "reason").empty() ? "" : ", " + text_of(d, "reason")) +
+            (text_of(d, "detail").empty() ? "" : " (" + in_user_zone(text_of(d, "detail")) + ")"));
   table rows({"RUN", "STATUS", "STARTED", "TOOK", "SUMMARY"});
   for (const auto& d : rows_of(runs, "items")) {
     const auto status = text_of(d, "status");

@@ -121,13 +121,16 @@ void progress::print_line(const std::string& text) {
 }
 
 void progress::note(const std::string& phase, const std::string& agent, const std::string& said) {
-  if (agent.empty()) {
+  if (phase == "done") {
+    phase_.clear();
+  } else if (agent.empty()) {
     phase_ = phase + (said.empty() ? "" : ": " + said);
   } else if (phase == "run" || phase == "wait" || said == "dispatched") {
     running_[agent] = said == "dispatched" ? "waits for its turn" : said;
     newest_ = agent;
   } else {
     running_.erase(agent); // skipped, or ended
+    phase_ = "recording the results";
   }
   if (line_)
     line_->tell(what_is_waited_for());
@@ -185,8 +188,9 @@ error why_not_run(client& c, const json& cycle, const std::string& agent, const 
   const auto body = c.ask(get("/api/v1/why", {{"kernel", kernel}, {"agent", agent}}));
   for (const auto& d : rows_of(body ? object_of(*body) : json::object(), "decisions"))
     if (text_of(d, "cycle_id") == cycle_id && text_of(d, "agent_id") == agent)
-      e.what += ": " + text_of(d, "reason") +
-                (text_of(d, "detail").empty() ? "" : " (" + text_of(d, "detail") + ")");
+      e.what +=
+          ": " + text_of(d, "reason") +
+          (text_of(d, "detail").empty() ? "" : " (" + in_user_zone(text_of(d, "detail")) + ")");
   constexpr std::size_t longest = 2000; // it ends with what to do
   if (const auto broken = text_of(cycle, "error"); !broken.empty())
     e.what += "; " + one_line(broken, longest);
