@@ -10,6 +10,7 @@ namespace boyd::app {
 namespace {
 
 constexpr mode_t private_files = 077;
+mode_t inherited_umask = private_files;
 
 } // namespace
 
@@ -41,8 +42,12 @@ void end_by_broken_pipe() {
 }
 
 void prepare_process() {
-  ::umask(private_files);
+  inherited_umask = ::umask(private_files);
   std::signal(SIGPIPE, SIG_IGN);
+}
+
+unsigned user_umask() {
+  return inherited_umask;
 }
 
 } // namespace boyd::app

@@ -30,4 +30,7 @@ void end_by_broken_pipe();
 /// umask 077, SIGPIPE ignored: before anything else.
 void prepare_process();
 
+/// The umask that this process was started with.
+unsigned user_umask();
+
 } // namespace boyd::app

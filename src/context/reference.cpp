@@ -92,12 +92,21 @@ bool is_decorated(std::string_view line) {
 /// Finds candidates in a text; skips code.
 class scanner {
  public:
-  explicit scanner(std::string_view text) : text_(text) {}
+  /// `from`: the beginning, or where a candidate begins.
+  explicit scanner(std::string_view text, std::size_t from = 0) : text_(text), at_(from) {}
 
   std::vector<candidate> all() {
     while (at_ < text_.size())
       step();
     return std::move(found_);
+  }
+
+  /// The next one only; nothing at the end.
+  std::optional<candidate> next() {
+    found_.clear();
+    while (at_ < text_.size() && found_.empty())
+      step();
+    return found_.empty() ? std::nullopt : std::optional(std::move(found_.front()));
   }
 
  private:
@@ -344,21 +353,32 @@ std::vector<candidate> find_candidates(std::string_view text) {
 
 std::string escape_signs(std::string_view text) {
   std::string out(text);
-  std::set<std::size_t> escaped; // offsets of the signs that are done
+  std::vector<std::size_t> settled; // offsets of candidates that are done, in order
+  std::set<std::size_t> escaped;    // offsets of the signs among them that were escaped here
+  std::size_t from = 0;
   for (;;) {
-    // One at a time: what stands around a reference may be read in another way when it is none.
-    const auto all = find_candidates(out);
-    const auto next = std::ranges::find_if(all, [&](const candidate& c) {
-      return !escaped.contains(c.offset) &&
-             (c.verdict != reference_verdict::text || (c.offset > 0 && out[c.offset - 1] == '\\'));
-    });
-    if (next == all.end())
+    // One at a time: what stands behind a reference may be read in another way when it is none.
+    scanner signs(out, from);
+    std::optional<candidate> next;
+    while ((next = signs.next()) && (escaped.contains(next->offset) ||
+                                     (next->verdict == reference_verdict::text &&
+                                      (next->offset == 0 || out[next->offset - 1] != '\\'))))
+      settled.push_back(next->offset);
+    if (!next)
       return out;
-    std::set<std::size_t> moved{next->offset + 1};
-    for (const auto offset : escaped)
-      moved.insert(offset < next->offset ? offset : offset + 1);
-    escaped = std::move(moved);
-    out.insert(next->offset, 1, '\\');
+    from = next->offset;
+    out.insert(from, 1, '\\');
+    const std::vector<std::size_t> behind(escaped.upper_bound(from), escaped.end());
+    escaped.erase(escaped.upper_bound(from), escaped.end());
+    for (const auto offset : behind)
+      escaped.insert(offset + 1);
+    escaped.insert(from + 1);
+    // What is in front of it stays as it was read, but for a decorator on the line above.
+    if (settled.empty() || std::count(out.begin() + static_cast<std::ptrdiff_t>(settled.back()),
+                                      out.begin() + static_cast<std::ptrdiff_t>(from), '\n') != 1)
+      continue;
+    from = settled.back();
+    settled.pop_back();
   }
 }
 

@@ -26,6 +26,12 @@ class watched_repository final : public repository {
   result<std::size_t> tracked_files() override {
     return after("repository.read", [this] { return inner_->tracked_files(); });
   }
+  result<std::vector<std::string>> tracked_paths() override {
+    return after("repository.read", [this] { return inner_->tracked_paths(); });
+  }
+  result<bool> ignores(const std::string& path) override {
+    return after("repository.read", [&] { return inner_->ignores(path); });
+  }
   result<void> stage(const std::vector<path_change>& paths) override {
     return after("repository.stage", [&] { return inner_->stage(paths); });
   }

@@ -24,13 +24,6 @@ void keep_newest(std::vector<T>& list, std::size_t most) {
     list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(most));
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const auto& w : words)
-    all += (all.empty() ? "" : ", ") + w;
-  return all;
-}
-
 /// How often a patch for it came to nothing: so much stronger is who is asked next.
 std::size_t rung_for(const candidate& task, const std::vector<failure_entry>& log) {
   return static_cast<std::size_t>(std::ranges::count_if(log, [&](const failure_entry& f) {
@@ -110,6 +103,7 @@ cycle_effects cycle_core::begin(utc_time now) {
   case phase::verify:
     if (!state_.outcome.empty())
       return {effect::roll_back{}}; // it had failed already
+    state_.verification = {};
     return {effect::compare{}};
   case phase::learn:
     return learn(now);
@@ -215,6 +209,12 @@ cycle_effects cycle_core::on_answer(answer_end a, utc_time now) {
   return {effect::judge{std::move(a.text)}};
 }
 
+/// Nobody's fault: no strike.
+cycle_effects cycle_core::on_disturbed(std::string reason, const spending& spent, utc_time now) {
+  state_.execution.spent += spent;
+  return fail_task(failure_kind::environment, std::move(reason), now);
+}
+
 cycle_effects cycle_core::on_judged(result<accepted_patch> patch, utc_time now) {
   if (!patch) {
     state_.execution.refusals.push_back(to_string(patch.error()));
@@ -251,13 +251,25 @@ cycle_effects cycle_core::on_applied(const result<void>& done, utc_time now) {
   return {saved(), effect::prove{*state_.selected}};
 }
 
+/// Before the proof, after a resume; and behind the gate, so that what was verified is what stays.
 cycle_effects cycle_core::on_compared(const result<bool>& stands, utc_time now) {
-  if (stands && *stands)
+  if (!stands)
+    return fail_task(failure_kind::environment, to_string(stands.error()), now);
+  if (!*stands)
+    return fail_task(failure_kind::environment,
+                     state_.verification.gate_passed
+                         ? "the patched files were changed again while they were verified"
+                         : "the patched files were changed again before they were verified",
+                     now);
+  if (!state_.verification.gate_passed)
     return {effect::prove{*state_.selected}};
-  return fail_task(failure_kind::environment,
-                   stands ? "the changed files were changed again before they were verified"
-                          : to_string(stands.error()),
-                   now);
+  state_.outcome = "SUCCESS";
+  state_.reason = state_.execution.patch->summary;
+  complete(phase::verify, phase::learn);
+  cycle_effects effects{saved()};
+  for (auto& e : learn(now))
+    effects.push_back(std::move(e));
+  return effects;
 }
 
 cycle_effects cycle_core::on_proved(const check_end& c, utc_time now) {
@@ -273,13 +285,7 @@ cycle_effects cycle_core::on_guarded(const check_end& c, utc_time now) {
   state_.verification.detail = c.detail;
   if (!c.passed)
     return fail_task(c.failure, "the gate failed: " + c.detail, now);
-  state_.outcome = "SUCCESS";
-  state_.reason = state_.execution.patch->summary;
-  complete(phase::verify, phase::learn);
-  cycle_effects effects{saved()};
-  for (auto& e : learn(now))
-    effects.push_back(std::move(e));
-  return effects;
+  return {effect::compare{}};
 }
 
 cycle_effects cycle_core::fail_task(failure_kind kind, std::string reason, utc_time now) {
@@ -291,9 +297,8 @@ cycle_effects cycle_core::fail_task(failure_kind kind, std::string reason, utc_t
   return {saved(), effect::roll_back{}};
 }
 
-cycle_effects cycle_core::on_rolled_back(const result<std::vector<std::string>>& kept,
-                                         utc_time now) {
-  if (!kept)
+cycle_effects cycle_core::on_rolled_back(const result<undo_end>& end, utc_time now) {
+  if (!end)
     return {}; // it stays open: a resume tries again
   if (restarts_) {
     restarts_ = false;
@@ -309,8 +314,8 @@ cycle_effects cycle_core::on_rolled_back(const result<std::vector<std::string>>&
     return effects;
   }
   state_.execution.applied = false;
-  if (!kept->empty())
-    state_.reason += "; changed by somebody meanwhile and left alone: " + joined(*kept);
+  if (!end->told.empty())
+    state_.reason += "; " + end->told;
   return after_failure(now);
 }
 
@@ -365,17 +370,21 @@ cycle_effects cycle_core::checkpoint(utc_time now) {
 }
 
 cycle_effects cycle_core::on_committed(const result<std::string>& hash, utc_time) {
+  state_.reason = state_.execution.patch->summary;
+  state_.failure = hash ? failure_kind::none : failure_kind::environment;
   if (hash)
     state_.commit = *hash;
   else
-    state_.reason += "; it is verified, but could not be committed: " + to_string(hash.error());
+    state_.reason += "; it is verified, but not committed: " + to_string(hash.error());
   return {saved(), effect::forget{}};
 }
 
 cycle_effects cycle_core::on_forgotten(const result<void>& done, utc_time now) {
   if (!done)
     return {}; // it stays open: a resume tries again
-  return stop(improve_status::completed, state_.reason, now);
+  return stop(state_.failure == failure_kind::none ? improve_status::completed
+                                                   : improve_status::paused,
+              state_.reason, now);
 }
 
 cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_time now) {

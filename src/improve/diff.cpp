@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -216,6 +218,19 @@ class edit_script {
   std::ptrdiff_t bound_ = 0;
 };
 
+/// Lines of one text that the other one does not have, wherever they stand.
+std::size_t lines_apart(const lines_t& a, const lines_t& b) {
+  std::map<std::string_view, std::ptrdiff_t> more;
+  for (const auto line : a)
+    ++more[line];
+  for (const auto line : b)
+    --more[line];
+  std::size_t apart = 0;
+  for (const auto& each : more)
+    apart += static_cast<std::size_t>(std::abs(each.second));
+  return apart;
+}
+
 void put(std::string& to, char sign, std::string_view line) {
   to += sign;
   to.append(line);
@@ -284,10 +299,16 @@ result<std::string> apply_diff(std::string_view before, std::string_view diff) {
   return out;
 }
 
-std::size_t count_diff(std::string_view before, std::string_view after, std::size_t most) {
+diff_size measure_diff(std::string_view before, std::string_view after, std::size_t most) {
   const auto a = lines_of(before);
   const auto b = lines_of(after);
-  return edit_script(a, b, most).edits().value_or(most + 1);
+  const edit_script script(a, b, most);
+  if (!script.edits())
+    return {std::max(most + 1, lines_apart(a, b)), 0};
+  diff_size size{*script.edits(), 0};
+  for (const auto& s : script.steps())
+    size.bytes += s.sign == ' ' ? 0 : s.line.size();
+  return size;
 }
 
 std::string render_diff(const std::string& path, std::string_view before, std::string_view after) {

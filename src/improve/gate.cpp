@@ -4,9 +4,9 @@
 #include "boyd/core/workspace_path.hpp"
 #include "boyd/improve/patch.hpp"
 #include "boyd/improve/settings.hpp"
-#include "boyd/tools/glob.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -55,9 +55,10 @@ result<void> check_name(const std::string& path, const gate_rules& rules) {
   for (const auto& place : rules.closed)
     if (lies_in(path, place) || lies_in(place, path))
       return refuse(path, place + " is Boyd's own");
-  for (const auto& pattern : rules.protect)
-    if (tools::glob_matches(pattern, path))
-      return refuse(path, "it is protected by the pattern " + pattern);
+  if (auto why = why_protected(path, rules.protected_paths); !why.empty())
+    return refuse(path, std::move(why));
+  if (auto why = why_kept(path, rules.task, rules.protected_paths); !why.empty())
+    return refuse(path, std::move(why));
   return {};
 }
 
@@ -133,7 +134,52 @@ bool adds_secret(const std::string& before, const std::string& after) {
   return std::ranges::any_of(taken, [&](const auto& s) { return before.find(s) == before.npos; });
 }
 
-result<std::string> content_of(const proposed_change& c, const tree_entry& there) {
+/// Rules that ask whether a file belongs into the repository at all.
+bool is_about_existence(const finding& task) {
+  return task.from == finding_source::hygiene &&
+         (task.rule == "large-file" || task.rule == "unreferenced-script");
+}
+
+/// A finding is not mended by taking away what it stands in: nothing is found in no file.
+result<void> check_presence(const proposed_change& c, const std::string& after,
+                            const finding& task) {
+  if (c.path != task.path || is_about_existence(task) ||
+      (c.action != action_t::remove && !trim(after).empty()))
+    return {};
+  return refuse(c.path,
+                "the finding stands in this file: what is deleted or emptied is not mended");
+}
+
+/// Comments that tell a linter to look away.
+std::size_t count_silencers(std::string_view text) {
+  constexpr std::array<std::string_view, 12> words{"NOLINT",
+                                                   "noqa",
+                                                   "nolint",
+                                                   "eslint-disable",
+                                                   "shellcheck disable",
+                                                   "pylint: dis",
+                                                   "ruff: no",
+                                                   "type: ignore",
+                                                   "ts-ignore",
+                                                   "SuppressWarnings",
+                                                   "#[allow(",
+                                                   "diagnostic ignored"};
+  std::size_t n = 0;
+  for (const auto word : words)
+    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size()))
+      ++n;
+  return n;
+}
+
+result<void> check_silence(const proposed_change& c, const std::string& before,
+                           const std::string& after, const finding& task) {
+  if (task.from != finding_source::lint || count_silencers(after) <= count_silencers(before))
+    return {};
+  return refuse(c.path, "it tells a linter to look away: what is not looked at is not mended");
+}
+
+result<std::string> content_of(const proposed_change& c, const tree_entry& there,
+                               std::uint64_t largest) {
   if (c.action == action_t::remove)
     return std::string();
   auto after = c.has_content ? result<std::string>(c.content) : apply_diff(there.content, c.diff);
@@ -141,10 +187,9 @@ result<std::string> content_of(const proposed_change& c, const tree_entry& there
     after.error().where = c.path;
     return after;
   }
-  if (after->size() > patched_file_bytes)
+  if (after->size() > largest && after->size() > there.content.size())
     return fail(errc::limit_exceeded,
-                "the new content is longer than " + std::to_string(patched_file_bytes) + " bytes",
-                c.path);
+                "the new content is longer than " + std::to_string(largest) + " bytes", c.path);
   if (sanitize_utf8(*after) != *after)
     return refuse(c.path, "the new content is binary, or not UTF-8");
   if (c.action == action_t::modify && *after == there.content)
@@ -152,6 +197,20 @@ result<std::string> content_of(const proposed_change& c, const tree_entry& there
   if (adds_secret(there.content, *after))
     return refuse(c.path, "the new content has something that looks like a secret");
   return after;
+}
+
+result<void> check_size(std::size_t lines, std::size_t bytes) {
+  if (lines > most_diff_lines)
+    return fail(errc::limit_exceeded,
+                "the patch changes " + std::to_string(lines) + " lines or more, " +
+                    std::to_string(most_diff_lines) + " are the most",
+                {}, "make a smaller change");
+  if (bytes > most_diff_bytes)
+    return fail(errc::limit_exceeded,
+                "the changed lines have " + std::to_string(bytes) + " bytes, " +
+                    std::to_string(most_diff_bytes) + " are the most",
+                {}, "make a smaller change");
+  return {};
 }
 
 } // namespace
@@ -169,6 +228,7 @@ result<accepted_patch> judge_patch(const proposal& p, const gate_rules& rules, w
   if (auto done = check_together(p); !done)
     return fail(std::move(done.error()));
   accepted_patch patch;
+  std::size_t bytes = 0;
   patch.summary = config::redact_shapes(
       std::string(cut_characters(first_line(sanitize_utf8(p.summary)), summary_characters)));
   for (const auto& c : p.changes) {
@@ -184,17 +244,22 @@ result<accepted_patch> judge_patch(const proposal& p, const gate_rules& rules, w
                   c.path);
     if (auto done = check_place(c, *there); !done)
       return fail(std::move(done.error()));
-    auto after = content_of(c, *there);
+    auto after = content_of(c, *there, rules.largest_file);
     if (!after)
       return fail(std::move(after.error()));
-    patch.diff_lines += count_diff(there->content, *after, most_diff_lines);
-    if (patch.diff_lines > most_diff_lines)
-      return fail(errc::limit_exceeded,
-                  "the patch changes more than " + std::to_string(most_diff_lines) + " lines");
+    if (auto done = check_presence(c, *after, rules.task); !done)
+      return fail(std::move(done.error()));
+    if (auto done = check_silence(c, there->content, *after, rules.task); !done)
+      return fail(std::move(done.error()));
+    const auto size = measure_diff(there->content, *after, most_diff_lines);
+    patch.diff_lines += size.lines;
+    bytes += size.bytes;
     const bool is_new = c.action == action_t::create;
     patch.changes.push_back({c.path, c.action, is_new ? std::string() : sha256_hex(there->content),
                              is_new ? new_file_mode : there->mode, std::move(*after)});
   }
+  if (auto done = check_size(patch.diff_lines, bytes); !done)
+    return fail(std::move(done.error()));
   patch.digest = digest_of(patch.changes);
   return patch;
 }

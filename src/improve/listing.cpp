@@ -3,6 +3,9 @@
 #include "scanning_internal.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace boyd::improve {
@@ -13,6 +16,12 @@ constexpr std::size_t most_files = 200'000;
 constexpr std::size_t most_depth = 64;
 constexpr std::size_t directory_entries = 100'000;
 constexpr std::size_t ignore_file_bytes = std::size_t{256} << 10;
+
+bool lies_in(const std::string& path, const std::vector<std::string>& places) {
+  return std::ranges::any_of(places, [&](const std::string& place) {
+    return path == place || path.starts_with(place + "/");
+  });
+}
 
 class lister {
  public:
@@ -66,9 +75,36 @@ class lister {
 
 } // namespace
 
-result<std::vector<listed_file>> list_files(confined_files& inside, const std::string& root,
+result<std::vector<listed_file>> list_files(const improve_ports& ports, const std::string& root,
                                             const std::vector<std::string>& skip) {
-  return lister(inside, root, skip).all();
+  auto files = lister(ports.inside, root, skip).all();
+  if (!files)
+    return files;
+  // What git knows counts, whatever a .gitignore file says. Without a repository nothing is known.
+  auto repository = ports.repositories.open(root, {});
+  const auto tracked = repository ? (*repository)->tracked_paths()
+                                  : result<std::vector<std::string>>(std::vector<std::string>{});
+  if (!tracked)
+    return fail(tracked.error());
+  const std::set<std::string_view> listed = [&] {
+    std::set<std::string_view> names;
+    for (const auto& f : *files)
+      names.insert(f.path);
+    return names;
+  }();
+  std::vector<listed_file> more;
+  for (const auto& path : *tracked) {
+    if (listed.contains(path) || lies_in(path, skip))
+      continue;
+    const auto place = ports.inside.find(root, path);
+    if (place && place->kind == file_kind::regular && place->where == path)
+      more.push_back({path, place->size});
+  }
+  if (more.empty())
+    return files;
+  std::ranges::move(more, std::back_inserter(*files));
+  std::ranges::sort(*files, {}, &listed_file::path);
+  return files;
 }
 
 } // namespace boyd::improve

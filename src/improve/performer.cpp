@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace boyd::improve {
@@ -22,6 +24,7 @@ namespace {
 constexpr std::size_t excerpt_bytes = std::size_t{64} << 10;
 constexpr std::size_t named_changes = 5;
 constexpr std::size_t day_characters = 8;
+constexpr std::size_t shown_hash = 10;
 
 bool lies_in(const std::string& path, const std::string& place) {
   return path == place || path.starts_with(place + "/");
@@ -70,6 +73,8 @@ class performer {
     if (!core)
       return fail(std::move(core.error()));
     core_.emplace(std::move(*core));
+    if (keeps_state_)
+      tell("the patch that waits for a person stays as it is");
     take(core_->begin(ports_.clock.now()));
     while (!waiting_.empty() && !broken_) {
       auto next = std::move(waiting_.front());
@@ -123,6 +128,8 @@ class performer {
       waiting_for_a_person_ = std::move(*s);
       return fail(errc::conflict, "a patch waits for a person");
     }
+    // A dry run asks for nothing and leaves nothing: what waits for a person goes on waiting.
+    keeps_state_ = s->awaits_approval() && !order_.options.apply;
     if (order_.resume)
       return fail(errc::refused, "no cycle has run here", order_.root,
                   "begin one without --resume");
@@ -184,7 +191,7 @@ class performer {
   }
 
   void perform(const effect::save& e) {
-    if (still_mine())
+    if (still_mine() && !keeps_state_)
       write(outputs_ + "/state.json", state_json(e.state), true);
   }
 
@@ -211,29 +218,127 @@ class performer {
       return p;
     }
     p.head = **head;
-    const auto changes = (*repository)->changes();
-    if (!changes) {
-      p.hindrance = to_string(changes.error());
-      return p;
-    }
-    std::size_t more = 0;
-    std::string named;
-    for (const auto& c : *changes) {
-      // Files that git does not know are in nobody's way: check_known() lets no patch replace them.
-      if (c.kind == change_kind::added || lies_in(c.path, order_.settings.outputs) ||
-          lies_in(c.path, order_.settings.logs))
-        continue;
-      if (++more <= named_changes)
-        named += (named.empty() ? "" : ", ") + c.path;
-    }
-    if (more > 0)
-      p.dirty = "the work tree has changes that are not committed (" + named +
-                (more > named_changes ? ", …" : "") + "): commit or stash them";
+    const auto now = changes(**repository);
+    if (!now)
+      p.hindrance = to_string(now.error());
+    else if (!now->tracked.empty())
+      p.dirty = not_committed(now->tracked);
     return p;
+  }
+
+  static std::string not_committed(const std::set<std::string>& paths) {
+    return "the work tree has changes that are not committed (" + names_of(paths) +
+           "): commit or stash them";
+  }
+
+  static std::string names_of(const std::set<std::string>& paths) {
+    std::string named;
+    std::size_t n = 0;
+    for (const auto& path : paths) {
+      if (++n > named_changes)
+        return named + ", …";
+      named += (named.empty() ? "" : ", ") + path;
+    }
+    return named;
+  }
+
+  /// What differs from HEAD, but for Boyd's own.
+  struct tree_changes {
+    std::set<std::string> tracked; ///< files that git knows
+    /// Files that it does not know, which are in nobody's way: check_known() lets no patch replace
+    /// them. With what tells whether they are still the same.
+    std::map<std::string, std::string> untracked;
+  };
+
+  result<tree_changes> changes(repository& r) {
+    const auto all = r.changes();
+    if (!all)
+      return fail(all.error());
+    tree_changes found;
+    for (const auto& c : *all) {
+      if (lies_in(c.path, order_.settings.outputs) || lies_in(c.path, order_.settings.logs))
+        continue;
+      if (c.kind != change_kind::added) {
+        found.tracked.insert(c.path);
+        continue;
+      }
+      const auto info = ports_.files.stat(order_.root + "/" + c.path);
+      found.untracked[c.path] = info ? std::to_string(info->inode) + " " +
+                                           std::to_string(info->size) + " " +
+                                           std::to_string(to_unix_ms(info->modified))
+                                     : to_string(info.error());
+    }
+    return found;
+  }
+
+  /// `conflict`: somebody has committed since the cycle began, so that it works on another base.
+  result<void> check_base(repository& r) {
+    const auto head = r.head();
+    if (!head)
+      return fail(head.error());
+    const auto& base = core_->state().base;
+    if (const auto now = head->value_or(std::string()); now != base)
+      return fail(errc::conflict,
+                  "HEAD was " + base.substr(0, shown_hash) + " when the cycle began and is " +
+                      (now.empty() ? "no commit" : now.substr(0, shown_hash)) + " now",
+                  {}, "look at what was committed meanwhile; the next cycle begins from there");
+    return {};
+  }
+
+  result<void> check_base() {
+    auto repository = ports_.repositories.open(order_.root, {});
+    return repository ? check_base(**repository) : fail(std::move(repository.error()));
+  }
+
+  /// Where the tree stands when an executor is asked: on the base, with nothing changed in it.
+  result<tree_changes> ready_tree() {
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository)
+      return fail(std::move(repository.error()));
+    if (auto base = check_base(**repository); !base)
+      return fail(std::move(base.error()));
+    return changes(**repository);
+  }
+
+  /// What changed between two looks; empty: nothing. Nobody can tell a person's edit from an
+  /// executor's.
+  static std::string disturbance(const tree_changes& before, const result<tree_changes>& now) {
+    if (!now)
+      return to_string(now.error());
+    auto paths = now->tracked;
+    for (const auto& [path, print] : now->untracked)
+      if (const auto it = before.untracked.find(path);
+          it == before.untracked.end() || it->second != print)
+        paths.insert(path);
+    for (const auto& [path, print] : before.untracked)
+      if (!now->untracked.contains(path))
+        paths.insert(path);
+    return paths.empty() ? std::string()
+                         : "while a patch was asked for, files of the repository changed (" +
+                               names_of(paths) +
+                               "), by a person or by who was asked: commit them, or take them back";
+  }
+
+  gate_rules rules() {
+    gate_rules r{order_.root, {order_.settings.outputs, order_.settings.logs}, {}};
+    if (order_.settings.file.starts_with(order_.root + "/"))
+      r.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
+    r.protected_paths = {order_.settings.protect, judging_files(order_.settings, order_.root),
+                         order_.settings.may_change, order_.settings.may_change_tests};
+    if (core_->state().selected)
+      r.task = core_->state().selected->what;
+    if (order_.settings.hygiene.enabled)
+      r.largest_file = std::min(r.largest_file, order_.settings.hygiene.large_file);
+    return r;
   }
 
   void perform(const effect::scan&) {
     auto seen = scanning_.scan();
+    // No patch can settle what stands in a file that no patch may touch.
+    const auto closed = rules().protected_paths;
+    for (auto& f : seen.findings)
+      if (f.from != finding_source::test && f.unfixable.empty() && !f.path.empty())
+        f.unfixable = why_protected(f.path, closed);
     log(std::to_string(seen.findings.size()) + " findings");
     take(core_->on_scan(seen.findings, std::move(seen.results), ports_.clock.now()));
   }
@@ -245,13 +350,17 @@ class performer {
 
   void perform(const effect::ask& e) {
     tell("asking " + (e.executor.empty() ? "" : e.executor + " ") + "for a patch: " + e.task.title);
+    const auto before = ready_tree();
+    if (!before || !before->tracked.empty())
+      return disturbed(before ? not_committed(before->tracked) : to_string(before.error()), {});
     auto a = answer_to(e);
-    if (auto p = look(); !p.dirty.empty())
-      a = {{},
-           failure_kind::policy,
-           "it changed files itself instead of answering: " + p.dirty,
-           a.spent};
+    if (auto why = disturbance(*before, ready_tree()); !why.empty())
+      return disturbed(std::move(why), a.spent);
     take(core_->on_answer(std::move(a), ports_.clock.now()));
+  }
+
+  void disturbed(std::string why, const spending& spent) {
+    take(core_->on_disturbed(std::move(why), spent, ports_.clock.now()));
   }
 
   answer_end answer_to(const effect::ask& e) {
@@ -282,15 +391,23 @@ class performer {
   }
 
   /// What is changed or removed must stand in HEAD: of any other file there is no second copy once
-  /// the cycle has ended.
+  /// the cycle has ended. What is new must be something that git can see.
   result<void> check_known(const accepted_patch& patch) {
     auto repository = ports_.repositories.open(order_.root, {});
     if (!repository)
       return fail(std::move(repository.error()));
-    for (const auto& c : patch.changes)
-      if (c.action != planned_change::action_t::create)
-        if (const auto there = (*repository)->read_at("HEAD", c.path); !there)
-          return fail(errc::refused, "git does not know this file, so it stays as it is", c.path);
+    for (const auto& c : patch.changes) {
+      const bool is_new = c.action == planned_change::action_t::create;
+      if (!is_new && !(*repository)->read_at("HEAD", c.path))
+        return fail(errc::refused, "git does not know this file, so it stays as it is", c.path);
+      if (!is_new)
+        continue;
+      const auto ignored = (*repository)->ignores(c.path);
+      if (!ignored)
+        return fail(ignored.error());
+      if (*ignored)
+        return fail(errc::refused, "git ignores this path, so it would never be committed", c.path);
+    }
     return {};
   }
 
@@ -300,11 +417,7 @@ class performer {
       log("refused: " + to_string(p.error()));
       return fail(std::move(p.error()));
     }
-    gate_rules rules{
-        order_.root, {order_.settings.outputs, order_.settings.logs}, order_.settings.protect};
-    if (order_.settings.file.starts_with(order_.root + "/"))
-      rules.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
-    auto patch = judge_patch(*p, rules, ports_.tree, ports_.inside);
+    auto patch = judge_patch(*p, rules(), ports_.tree, ports_.inside);
     if (patch)
       if (auto known = check_known(*patch); !known)
         patch = fail(std::move(known.error()));
@@ -317,11 +430,16 @@ class performer {
     if (!still_mine())
       return;
     tell("applying the patch");
-    take(core_->on_applied(undo_.apply(core_->state().cycle_id, e.patch), ports_.clock.now()));
+    auto done = check_base();
+    if (done)
+      done = undo_.apply(core_->state().cycle_id, e.patch);
+    take(core_->on_applied(done, ports_.clock.now()));
   }
 
   void perform(const effect::compare&) {
-    take(core_->on_compared(undo_.stands(core_->state().cycle_id), ports_.clock.now()));
+    const auto base = check_base();
+    take(core_->on_compared(base ? undo_.stands(core_->state().cycle_id) : fail(base.error()),
+                            ports_.clock.now()));
   }
 
   void perform(const effect::prove& e) {
@@ -337,18 +455,37 @@ class performer {
   void perform(const effect::roll_back&) {
     if (!still_mine())
       return;
-    auto end = undo_.roll_back(core_->state().cycle_id);
-    result<std::vector<std::string>> kept;
-    if (end) {
-      if (!end->kept.empty())
-        tell("left alone, because somebody changed them: what was there before is in " +
-             end->originals);
-      kept = std::move(end->kept);
-    } else {
+    const auto end = take_back();
+    if (!end)
       broken_ = end.error();
-      kept = fail(std::move(end.error()));
-    }
-    take(core_->on_rolled_back(kept, ports_.clock.now()));
+    else if (!end->told.empty())
+      tell(end->told);
+    take(core_->on_rolled_back(end, ports_.clock.now()));
+  }
+
+  result<undo_end> take_back() {
+    const auto& s = core_->state();
+    if (!s.execution.applied || !is_in_head(s.execution.patch))
+      return undo_.roll_back(s.cycle_id);
+    // Taking it back would undo a person's commit.
+    if (auto done = undo_.forget(s.cycle_id); !done)
+      return fail(std::move(done.error()));
+    undo_end end;
+    for (const auto& c : s.execution.patch->changes)
+      end.kept.push_back(c.path);
+    end.told = "the patch stays, because somebody committed it meanwhile";
+    return end;
+  }
+
+  /// Whether somebody committed the patch as a whole.
+  bool is_in_head(const std::optional<accepted_patch>& patch) {
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository || !patch || check_base(**repository))
+      return false;
+    return std::ranges::all_of(patch->changes, [&](const planned_change& c) {
+      const auto there = (*repository)->read_at("HEAD", c.path);
+      return c.action == planned_change::action_t::remove ? !there : there && *there == c.after;
+    });
   }
 
   void perform(const effect::commit& e) {
@@ -356,10 +493,53 @@ class performer {
       take(core_->on_committed(commit(e), ports_.clock.now()));
   }
 
+  /// The commit that this cycle has made already: a crash came between it and its record.
+  result<std::optional<std::string>> made_before(repository& r) {
+    const auto newest = r.history("", 2);
+    if (!newest)
+      return fail(newest.error());
+    const auto& s = core_->state();
+    const std::pair<std::string, std::string> mark{"Cycle", s.cycle_id};
+    if (newest->size() < 2 || (*newest)[1].hash != s.base ||
+        std::ranges::find(newest->front().trailers, mark) == newest->front().trailers.end())
+      return std::nullopt;
+    return newest->front().hash;
+  }
+
+  /// What was verified is what is committed: the patch stands, and nothing else differs from HEAD.
+  result<void> check_verified(repository& r, const std::vector<planned_change>& patch) {
+    if (auto base = check_base(r); !base)
+      return base;
+    const auto stands = undo_.stands(core_->state().cycle_id);
+    if (!stands)
+      return fail(stands.error());
+    auto now = changes(r);
+    if (!now)
+      return fail(std::move(now.error()));
+    std::set<std::string> changed;
+    for (const auto& c : patch)
+      if (now->tracked.erase(c.path) + now->untracked.count(c.path) == 0 || !*stands)
+        changed.insert(c.path);
+    changed.merge(now->tracked);
+    if (changed.empty())
+      return {};
+    return fail(errc::conflict,
+                "it is not what stands in the work tree now (" + names_of(changed) +
+                    "), so nothing was committed",
+                {}, "look at the changes, then commit them yourself or take them back");
+  }
+
   result<std::string> commit(const effect::commit& e) {
     auto repository = ports_.repositories.open(order_.root, {});
     if (!repository)
       return fail(std::move(repository.error()));
+    auto before = made_before(**repository);
+    if (!before)
+      return fail(std::move(before.error()));
+    if (*before)
+      return **before;
+    if (auto same = check_verified(**repository, e.changes); !same)
+      return fail(std::move(same.error()));
     std::vector<path_change> paths;
     for (const auto& c : e.changes)
       paths.push_back({c.path, c.action == planned_change::action_t::create ? change_kind::added
@@ -369,11 +549,9 @@ class performer {
     auto made = (*repository)->commit(paths, e.message, ports_.clock.now());
     if (!made)
       return fail(std::move(made.error()));
-    if (*made)
-      return **made;
-    // Nothing differs from HEAD: a crash came between the commit and its record.
-    const auto head = (*repository)->head();
-    return head ? result<std::string>(head->value_or(std::string())) : fail(head.error());
+    if (!*made)
+      return fail(errc::conflict, "nothing differs from HEAD: somebody else committed the patch");
+    return **made;
   }
 
   void perform(const effect::forget&) {
@@ -423,6 +601,7 @@ class performer {
   std::deque<cycle_effect> waiting_;
   std::optional<cycle_state> waiting_for_a_person_;
   std::optional<error> broken_;
+  bool keeps_state_ = false; ///< state.json has a patch that waits for a person
 };
 
 } // namespace

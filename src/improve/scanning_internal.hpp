@@ -14,9 +14,10 @@ struct whole_scan {
   scan_results results;
 };
 
-/// Files of the repository, without git's own, without what .gitignore files name, without `skip`
-/// and what lies below; sorted. `limit_exceeded` for more than can be looked at.
-result<std::vector<listed_file>> list_files(confined_files& inside, const std::string& root,
+/// Files of the repository: those that git knows, and those that no .gitignore file names; without
+/// git's own, without `skip` and what lies below; sorted. `limit_exceeded` for more than can be
+/// looked at.
+result<std::vector<listed_file>> list_files(const improve_ports& ports, const std::string& root,
                                             const std::vector<std::string>& skip);
 
 /// Runs scanners and checks. Blocking.
@@ -43,9 +44,12 @@ class scanning {
   void add_texts(std::vector<finding>& findings);
   check_end prove_once(const candidate& task, const cycle_state& before);
   check_end guard_once(const cycle_state& before);
+  check_end count_tests(const cycle_state& before);
 
   const improve_order& order_;
   const improve_ports& ports_;
+  /// What whole runs of scanners told when they proved the task last.
+  std::map<std::string, scanner_result> proved_;
 };
 
 /// Why the program did not do its work, of which nobody is at fault but the machine; empty: it did.

@@ -174,6 +174,8 @@ result<improve_settings> read_settings(const config::tree& improve, const std::s
     s.gate.push_back(texts(command));
   s.gate_timeout = duration(improve, "gate_timeout", s.gate_timeout);
   s.protect = texts(get(improve, "protect"));
+  s.may_change = texts(get(improve, "may_change"));
+  s.may_change_tests = text(improve, "may_change_tests") == "true";
   if (const auto* t = improve.find("executor")) {
     auto e = executor_of(*t, path);
     if (!e)

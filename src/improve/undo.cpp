@@ -25,6 +25,14 @@ bool is_file(const tree_entry& e, const std::string& hash) {
   return e.kind == file_kind::regular && sha256_hex(e.content) == hash;
 }
 
+/// A word of a shell's command line.
+std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text)
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 /// As the cycle made it, permissions too.
 bool is_ours(const tree_entry& e, const undo_step& s) {
   return is_file(e, s.after_hash) && e.mode == s.mode;
@@ -275,6 +283,26 @@ result<bool> undo_log::take_back(const undo_journal& j, const undo_step& s) {
   return take_back_modified(j, s);
 }
 
+/// With a shell's command that puts back what was there before: the journal's copies have times and
+/// permissions, too.
+std::string undo_log::about_kept(const undo_journal& j,
+                                 const std::vector<std::string>& kept) const {
+  std::string names;
+  std::string command;
+  for (const auto& s : j.steps) {
+    if (std::ranges::find(kept, s.path) == kept.end())
+      continue;
+    names += (names.empty() ? "" : ", ") + s.path;
+    const auto path = shell_quoted(root_ + "/" + s.path);
+    const auto copy = shell_quoted(staged(j.cycle_id, s));
+    command += command.empty() ? "" : " && ";
+    command +=
+        s.action == action_t::create ? "mv " + path + " " + copy : "cp -p " + copy + " " + path;
+  }
+  return "left alone, because a person, or a test run of the patch, changed it: " + names +
+         "; to have what was there before, instead of what is there now: " + command;
+}
+
 result<undo_end> undo_log::roll_back(const std::string& cycle_id) {
   const auto j = load(cycle_id);
   if (!j && j.error().code == errc::not_found) {
@@ -303,6 +331,7 @@ result<undo_end> undo_log::roll_back(const std::string& cycle_id) {
     return end;
   }
   end.originals = directory_of(cycle_id);
+  end.told = about_kept(*j, end.kept);
   if (auto done = files_.rename(journal_of(cycle_id), end.originals + "/" + kept_journal); !done)
     return fail(std::move(done.error()));
   return end;

@@ -14,12 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The test reads whether all three files are as the patch makes them.
+/// Two tests fail. The patch mends the one that is chosen; what a second task would be stays.
 const std::map<std::string, std::string> files{
     {"a.txt", "old\n"},
     {"b.txt", "bye\n"},
     {"test.sh",
-     "#!/bin/sh\nif grep -q new a.txt; then echo 'ok 1 - a'; else echo 'not ok 1 - a'; fi\n"},
+     "#!/bin/sh\nif grep -q new a.txt; then echo 'ok 1 - a'; else echo 'not ok 1 - a'; fi\n"
+     "if grep -q new z.txt; then echo 'ok 2 - last'; else echo 'not ok 2 - last'; fi\n"},
+    {"z.txt", "old\n"},
     {"README.md", "test.sh\n"}};
 
 std::string improve_part(const std::string& gate) {
@@ -27,6 +29,14 @@ std::string improve_part(const std::string& gate) {
          "  hygiene: {enabled: false}\n"
          "  gate: [[" +
          gate + "]]\n  executor: {type: script, file: answers.yaml}\n";
+}
+
+/// What would mend the other test, were it asked for.
+std::string second_patch() {
+  return nlohmann::json{
+      {"summary", "a second task"},
+      {"files", {{{"path", "z.txt"}, {"action", "modify"}, {"content", "new\n"}}}}}
+      .dump();
 }
 
 std::string patch() {
@@ -43,7 +53,7 @@ class victim {
  public:
   explicit victim(const std::string& gate)
       : lab_(files, improve_part(gate)), before_(lab_.print()) {
-    lab_.answers({patch()});
+    lab_.answers({patch(), second_patch()});
   }
 
   finished run(std::vector<std::string> args, const fault& f) {
@@ -69,6 +79,9 @@ class victim {
     CHECK_FALSE(fs::exists(lab_.path("_outputs/agi_kernel/lock")));
     CHECK(lab_.state().at("status") != "RUNNING");
     CHECK(lab_.state().at("failure_log").size() <= 1);
+    CHECK(lab_.state().at("successes").size() == (good ? 1 : 0));
+    CHECK(lab_.state().at("selected_task").at("finding").at("test") == "a");
+    CHECK(lab_.get("z.txt") == "old\n");
   }
 
  private:
@@ -77,7 +90,8 @@ class victim {
   shim shim_;
 };
 
-/// Kills a cycle at calls that are spread over all of it, and resumes each.
+/// Kills a cycle at calls that are spread over all of it, at random within each stretch, and
+/// resumes each.
 void kill_everywhere(bool good, std::uint64_t points) {
   const std::string gate = good ? "\"true\"" : "\"false\"";
   const auto e = effort_of(points, 90s);
@@ -94,10 +108,14 @@ void kill_everywhere(bool good, std::uint64_t points) {
   const auto stride =
       e.all ? 1 : std::max<std::uint64_t>(1, total / std::max<std::uint64_t>(e.points, 1));
   tally t(e);
-  for (std::uint64_t at = 1; at <= total && !t.enough(); at += stride, t.one()) {
+  std::mt19937_64 random(e.seed);
+  for (std::uint64_t first = 1; first <= total && !t.enough(); first += stride, t.one()) {
+    const auto last = std::min(first + stride - 1, total);
+    const auto at = std::uniform_int_distribution<std::uint64_t>(first, last)(random);
     victim v(gate);
     const auto dead = v.run({}, {action::kill, at});
-    INFO(about(e, at, {action::kill, at}) << ": " << v.where() << "\n" << dead.out << dead.err);
+    INFO(about(e, t.done(), {action::kill, at}) << ": " << v.where() << "\n"
+                                                << dead.out << dead.err);
     REQUIRE((dead.code == killed || !v.struck()));
     auto ended = v.run({"--resume"}, {});
     INFO(ended.out << ended.err);

@@ -131,7 +131,7 @@ TEST_CASE("C++: a failing test is mended, verified, committed and told of") {
 }
 
 TEST_CASE("Python: bad patches are rolled back to the last bit, and three strikes pause the task") {
-  const repository_lab lab(python_files(), python_improve);
+  const repository_lab lab(python_files(), python_improve + "  may_change: [run_tests.py]\n");
   lab.answers({
       patch_json("shop.py", "modify", "def total(prices):\n    return sum(prices[2:])\n"), // proof
       patch_json("shop.py", "modify",
@@ -322,16 +322,59 @@ TEST_CASE("a command answers, a refusal comes back to it with the reason") {
   CHECK_FALSE(std::filesystem::exists(lab.path(".git/hooks/pre-commit")));
 }
 
-TEST_CASE("an executor that changes files itself is stopped") {
+TEST_CASE("an executor that changes files itself is stopped, and they are named") {
   const repository_lab lab(cpp_files(), cpp_improve);
   lab.configure(
       "  scanners:\n    - {name: tests, source: test, parser: tap, argv: [./test.sh]}\n"
       "  executor: {type: command, argv: [sh, -c, \"echo '// sneaky' >> add.hpp; echo done\"]}\n");
+  const auto head = lab.git("rev-parse HEAD");
+  auto tree = lab.print();
   const auto ran = lab.improve({"--apply", "--json"});
   INFO(ran.out << ran.err);
-  CHECK(ran.json().at("failure_class") == "POLICY");
+  CHECK(ran.code == 3);
+  CHECK(ran.json().at("status") == "PAUSED");
+  CHECK(ran.json().at("failure_class") == "ENVIRONMENT");
   CHECK(ran.json().at("execution_result").at("tries") == 0);
   CHECK_THAT(ran.json().at("reason").get<std::string>(), Contains("add.hpp"));
+  CHECK(lab.state().at("strikes").empty());
+  // It may have been a person: the file is as whoever wrote it left it, and all else as before.
+  CHECK_THAT(lab.get("add.hpp"), Contains("return a - b") && Contains("// sneaky"));
+  CHECK(lab.git("rev-parse HEAD") == head);
+  auto now = lab.print();
+  tree.erase("add.hpp");
+  now.erase("add.hpp");
+  CHECK((now == tree));
+}
+
+TEST_CASE("scanners and tests get the umask of whoever runs them") {
+  const repository_lab lab({{"test.sh", "#!/bin/sh\nmkdir -p build\numask > build/mask\n"
+                                        "echo 'not ok 1 - a'\n"},
+                            {"README.md", "test.sh\n"}},
+                           cpp_improve);
+  lab.answers({"nobody is asked"});
+  const auto ran =
+      program({"/bin/sh", "-c",
+               "umask 026; exec '" + boyd_binary() + "' --config '" + lab.outside("improve.yaml") +
+                   "' improve --repo '" + lab.root() + "'"})
+          .finish();
+  INFO(ran.out << ran.err);
+  CHECK(lab.get("build/mask") == "0026\n");
+  // What is Boyd's own is nobody else's.
+  CHECK((std::filesystem::status(lab.state_path()).permissions() & std::filesystem::perms(077)) ==
+        std::filesystem::perms::none);
+}
+
+TEST_CASE("a dry run leaves a patch that waits for a person") {
+  const repository_lab lab(cpp_files(), cpp_improve);
+  lab.answers({patch_json("add.hpp", "modify", good_cpp)});
+  const auto waiting = lab.improve({"--apply", "--approve", "--json"}).json();
+  const auto dry = lab.improve({});
+  CHECK_THAT(dry.err, Contains("waits for a person stays"));
+  const auto digest = waiting.at("execution_result").at("patch").at("digest").get<std::string>();
+  const auto done = lab.improve({"--apply", "--resume", "--approved", digest, "--json"});
+  INFO(done.out << done.err);
+  CHECK(done.json().at("outcome") == "SUCCESS");
+  CHECK(lab.get("add.hpp") == good_cpp);
 }
 
 TEST_CASE("the example of an improvement cycle looks at a repository") {

@@ -52,6 +52,8 @@ improve::command_end waiting_runner::run(const improve::command_order& order,
   spec.cwd = order.cwd;
   spec.environment = environment_;
   spec.input = order.input;
+  // What tests and linters make is the user's, not Boyd's.
+  spec.umask = user_umask();
   process_events events;
   events.on_output = [watch](output_stream s, std::string_view bytes) { watch->take(s, bytes); };
   events.on_exit = [watch](const process_exit& e) {

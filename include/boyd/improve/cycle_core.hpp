@@ -68,7 +68,7 @@ struct judge {
 struct apply {
   accepted_patch patch;
 };                 ///< → on_applied
-struct compare {}; ///< does the patch stand as made? → on_compared
+struct compare {}; ///< does the patch stand as made, on its base? → on_compared
 struct prove {
   candidate task;
 };                   ///< → on_proved
@@ -108,13 +108,14 @@ class cycle_core {
   cycle_effects on_scan(const std::vector<finding>& findings, scan_results results, utc_time now);
   cycle_effects on_recheck(const check_end& still_fails, utc_time now);
   cycle_effects on_answer(answer_end a, utc_time now);
+  /// Instead of on_answer: somebody changed the repository while an executor was asked, or before.
+  cycle_effects on_disturbed(std::string reason, const spending& spent, utc_time now);
   cycle_effects on_judged(result<accepted_patch> patch, utc_time now);
   cycle_effects on_applied(const result<void>& done, utc_time now);
   cycle_effects on_compared(const result<bool>& stands, utc_time now);
   cycle_effects on_proved(const check_end& c, utc_time now);
   cycle_effects on_guarded(const check_end& c, utc_time now);
-  /// `kept`: files that somebody changed meanwhile.
-  cycle_effects on_rolled_back(const result<std::vector<std::string>>& kept, utc_time now);
+  cycle_effects on_rolled_back(const result<undo_end>& end, utc_time now);
   cycle_effects on_committed(const result<std::string>& hash, utc_time now);
   cycle_effects on_forgotten(const result<void>& done, utc_time now);
 

@@ -85,6 +85,14 @@ struct accepted_patch {
   bool operator==(const accepted_patch&) const = default;
 };
 
+/// What was taken back of a patch.
+struct undo_end {
+  /// Files that are not as the patch made them any more, and were left as they are.
+  std::vector<std::string> kept;
+  std::string originals; ///< directory with what stood there before; empty: there is none
+  std::string told;      ///< why, and what to do, for people; empty: nothing was kept
+};
+
 /// What executors used, as far as they told it.
 struct spending {
   std::int64_t cost_microusd = 0;

@@ -2,10 +2,12 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/improve/cycle_state.hpp"
+#include "boyd/improve/protection.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/work_tree.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,8 @@ struct proposal {
 /// Of a patch (SPEC §17).
 inline constexpr std::size_t most_patch_files = 5;
 inline constexpr std::size_t most_diff_lines = 200;
+/// A second bound, for lines that are very long.
+inline constexpr std::size_t most_diff_bytes = std::size_t{64} << 10;
 /// Of an answer, and of one file before and after.
 inline constexpr std::size_t answer_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t patched_file_bytes = std::size_t{4} << 20;
@@ -44,8 +48,13 @@ result<proposal> read_proposal(std::string_view answer);
 /// stands around that must be there exactly, and once. `conflict` otherwise. Pure.
 result<std::string> apply_diff(std::string_view before, std::string_view diff);
 
-/// Lines that `before` loses plus lines that `after` gains, at least; counting ends beyond `most`.
-std::size_t count_diff(std::string_view before, std::string_view after, std::size_t most);
+/// Lines that `before` loses plus lines that `after` gains, and their bytes.
+struct diff_size {
+  std::size_t lines = 0;
+  std::size_t bytes = 0;
+};
+/// Exact up to `most` lines; beyond, the lines are so many at least, and the bytes are not counted.
+diff_size measure_diff(std::string_view before, std::string_view after, std::size_t most);
 
 /// A unified diff for people, "" when nothing differs. Changes of more than most_diff_lines are
 /// shown as one block.
@@ -55,9 +64,12 @@ std::string render_diff(const std::string& path, std::string_view before, std::s
 std::string digest_of(const std::vector<planned_change>& changes);
 
 struct gate_rules {
-  std::string root;                 ///< the repository, absolute
-  std::vector<std::string> closed;  ///< paths of Boyd's own, with all that lies below them
-  std::vector<std::string> protect; ///< patterns
+  std::string root;                ///< the repository, absolute
+  std::vector<std::string> closed; ///< paths of Boyd's own, with all that lies below them
+  protection protected_paths;
+  finding task{}; ///< what the patch is for
+  /// No file may grow beyond it, bytes: larger ones are not looked at.
+  std::uint64_t largest_file = patched_file_bytes;
 };
 
 /// Whether a proposal may be applied, and exactly what that would change. Each error has a reason

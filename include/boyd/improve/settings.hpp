@@ -44,6 +44,8 @@ struct improve_settings {
   std::vector<std::vector<std::string>> gate; ///< empty: every scanner again
   milliseconds gate_timeout{1'800'000};
   std::vector<std::string> protect;
+  std::vector<std::string> may_change; ///< patterns: protected by default, but open
+  bool may_change_tests = false;
   executor_settings executor;
   /// Instead of `executor`: agents, from the weakest to the strongest.
   std::vector<proposer> executors;

@@ -31,14 +31,6 @@ struct undo_journal {
 std::string journal_json(const undo_journal& j);
 result<undo_journal> read_journal(std::string_view json);
 
-/// What was taken back.
-struct undo_end {
-  /// Files that somebody changed meanwhile, which were left as they are.
-  std::vector<std::string> kept;
-  /// Where what stood there before the cycle lies now; empty when nothing was kept.
-  std::string originals;
-};
-
 /// Applies the patch of one cycle, and takes it back. Everything lies in OUTPUTS/undo/CYCLE/, with
 /// the journal written before the first file of the repository changes and removed after the last
 /// one is settled: a crash at any moment leaves a journal by which all of it can be taken back.
@@ -74,6 +66,7 @@ class undo_log {
   result<bool> take_back_modified(const undo_journal& j, const undo_step& s);
   result<bool> take_back_created(const undo_journal& j, const undo_step& s);
   result<bool> take_back_removed(const undo_journal& j, const undo_step& s);
+  std::string about_kept(const undo_journal& j, const std::vector<std::string>& kept) const;
   result<void> sync(const undo_journal& j);
   result<void> clean(const std::string& cycle_id);
   result<undo_journal> load(const std::string& cycle_id);

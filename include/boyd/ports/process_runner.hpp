@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@ struct process_spec {
   bool input_stays = false;         ///< stdin stays open after `input`: see process_runner::write
   std::uint64_t max_open_files = 0; ///< RLIMIT_NOFILE; 0: inherited
   std::uint64_t max_processes = 0;  ///< RLIMIT_NPROC; 0: inherited
+  std::optional<unsigned> umask;    ///< nothing: inherited
   /// What it and everything that it starts is kept in; null: nothing. A program whose sandbox
   /// cannot be made is not started.
   std::shared_ptr<const sandbox_spec> sandbox{};

@@ -84,6 +84,13 @@ class repository {
   /// Number of files tracked by HEAD.
   virtual result<std::size_t> tracked_files() = 0;
 
+  /// Paths of files that git knows, sorted: those of the index, without submodules.
+  virtual result<std::vector<std::string>> tracked_paths() = 0;
+
+  /// Whether git would leave out a file of this path, which it does not know: a .gitignore file, or
+  /// git's own settings, name it or a directory on its way.
+  virtual result<bool> ignores(const std::string& path) = 0;
+
   /// Adds or removes exactly these paths in the index.
   virtual result<void> stage(const std::vector<path_change>& paths) = 0;
 

@@ -310,4 +310,25 @@ result<std::size_t> tracked_files(const session& s) {
   return tracked;
 }
 
+result<std::vector<std::string>> tracked_paths(const session& s) {
+  bool rebuilt = false;
+  const auto index = read_index(s, s.at->git_dir + "/index", &rebuilt);
+  if (!index)
+    return fail(index.error());
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < git_index_entrycount(index->get()); ++i)
+    if (const auto* e = git_index_get_byindex(index->get(), i); e->mode != GIT_FILEMODE_COMMIT)
+      paths.emplace_back(e->path);
+  // A merge that is not settled has a path several times.
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+result<bool> ignores(const session& s, const std::string& path) {
+  int ignored = 0;
+  if (const int rc = git_ignore_path_is_ignored(&ignored, s.repo.get(), path.c_str()); rc != 0)
+    return fail(failure(rc, "cannot read what git ignores", path));
+  return ignored != 0;
+}
+
 } // namespace boyd::adapters::git

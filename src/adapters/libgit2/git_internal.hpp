@@ -170,6 +170,8 @@ result<diff_ptr> compare_files(const session& s, git_index* index, git_diff_opti
 /// `left_out`: nested repositories that are not ignored, as repository::left_out names them.
 result<std::vector<path_change>> changes(const session& s, std::vector<std::string>& left_out);
 result<std::size_t> tracked_files(const session& s);
+result<std::vector<std::string>> tracked_paths(const session& s);
+result<bool> ignores(const session& s, const std::string& path);
 result<void> stage(const session& s, const std::vector<path_change>& paths);
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
                                           const std::string& message, utc_time when);

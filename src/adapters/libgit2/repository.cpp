@@ -44,6 +44,14 @@ class git_work_tree final : public repository {
     return with([](const git::session& s) { return git::tracked_files(s); });
   }
 
+  result<std::vector<std::string>> tracked_paths() override {
+    return with([](const git::session& s) { return git::tracked_paths(s); });
+  }
+
+  result<bool> ignores(const std::string& path) override {
+    return with([&](const git::session& s) { return git::ignores(s, path); });
+  }
+
   result<void> stage(const std::vector<path_change>& paths) override {
     return with([&](const git::session& s) { return git::stage(s, paths); });
   }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string_view>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -283,6 +284,8 @@ void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t
     give_up(failure_fd, spawn_step::limits, errno);
   if (plan.limits.max_processes > 0 && !set_limit(RLIMIT_NPROC, plan.limits.max_processes))
     give_up(failure_fd, spawn_step::limits, errno);
+  if (plan.limits.umask >= 0)
+    ::umask(static_cast<mode_t>(plan.limits.umask));
   if (const int failed = change_directory(plan); failed != 0)
     give_up(failure_fd, spawn_step::directory, failed);
   if (!plan.sandbox)

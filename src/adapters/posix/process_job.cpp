@@ -89,6 +89,8 @@ unique_fd make_payload(const process_spec& spec, const std::string& mark) {
   child_plan plan;
   plan.limits.max_open_files = spec.max_open_files;
   plan.limits.max_processes = spec.max_processes;
+  if (spec.umask)
+    plan.limits.umask = static_cast<std::int32_t>(*spec.umask & 0777U);
   plan.directory = spec.cwd;
   plan.within = spec.cwd_within;
   if (spec.sandbox)

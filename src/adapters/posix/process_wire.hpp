@@ -45,6 +45,7 @@ struct sandbox_head {
 struct payload_head {
   std::uint64_t max_open_files = 0;
   std::uint64_t max_processes = 0;
+  std::int32_t umask = -1; ///< negative: inherited
   std::uint32_t argument_count = 0;
   std::uint32_t environment_count = 0;
   sandbox_head sandbox;

@@ -298,4 +298,20 @@ TEST_CASE("history, points in time, versions and differences") {
   CHECK(h.repo->diff(*c3, "").value().find("+n\n") != std::string::npos);
 }
 
+TEST_CASE("what git knows and what it ignores are two things") {
+  git_home h;
+  put(h.file("kept/a.log"), "1\n");
+  put(h.file("b.txt"), "2\n");
+  REQUIRE(h.commit_all("first"));
+  put(h.file(".gitignore"), "*.log\nbuild/\n");
+  put(h.file("new.txt"), "3\n");
+  const auto tracked = h.repo->tracked_paths();
+  REQUIRE(tracked);
+  CHECK((*tracked == std::vector<std::string>{"b.txt", "kept/a.log"}));
+  for (const auto* path : {"x.log", "build/deep/er.txt", "kept/new.log"})
+    CHECK(h.repo->ignores(path).value());
+  for (const auto* path : {"new.txt", "not/there.txt"})
+    CHECK_FALSE(h.repo->ignores(path).value());
+}
+
 } // namespace boyd::repository_test

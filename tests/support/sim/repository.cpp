@@ -166,6 +166,21 @@ class sim_repository final : public repository {
     return head_tree().size();
   }
 
+  result<std::vector<std::string>> tracked_paths() override {
+    if (auto ready = check(git_op::read); !ready)
+      return fail(std::move(ready.error()));
+    std::vector<std::string> paths;
+    for (const auto& file : head_tree())
+      paths.push_back(file.first);
+    return paths;
+  }
+
+  result<bool> ignores(const std::string&) override {
+    if (auto ready = check(git_op::read); !ready)
+      return fail(std::move(ready.error()));
+    return false;
+  }
+
   result<void> stage(const std::vector<path_change>&) override { return check(git_op::stage); }
 
   result<std::optional<std::string>> commit(const std::vector<path_change>& paths,

@@ -87,6 +87,11 @@ TEST_CASE("references: a text whose signs are escaped has none, and comes back w
     REQUIRE(references_in(escaped).empty());
     REQUIRE(unescape_signs(escaped) == text);
   }
+  // Each sign is looked at a few times, however many there are: this would take an hour otherwise.
+  std::string many;
+  for (int i = 0; i < 50'000; ++i)
+    many += i % 3 == 0 ? "@app.get\n" : "see @a.txt and #src/b ";
+  CHECK((unescape_signs(escape_signs(many)) == many));
   CHECK(escape_signs("mail a@b.org, see @\"@/etc/x\"") == "mail a@b.org, see \\@\"\\@/etc/x\"");
 }
 

@@ -78,6 +78,8 @@ class plain_repository final : public repository {
  public:
   result<std::vector<path_change>> changes() override { return std::vector<path_change>{}; }
   result<std::size_t> tracked_files() override { return std::size_t{0}; }
+  result<std::vector<std::string>> tracked_paths() override { return std::vector<std::string>{}; }
+  result<bool> ignores(const std::string&) override { return false; }
   result<void> stage(const std::vector<path_change>&) override { return {}; }
   result<std::optional<std::string>> commit(const std::vector<path_change>&, const std::string&,
                                             utc_time) override {
@@ -165,6 +167,7 @@ driven calls_of(const std::shared_ptr<repository_provider>& p,
       {"repository::filtered", [r] { (void)r->filtered(); }},
       {"repository::head", [r] { (void)r->head(); }},
       {"repository::history", [r] { (void)r->history("", 1); }},
+      {"repository::ignores", [r] { (void)r->ignores("a"); }},
       {"repository::is_kept", [r] { (void)r->is_kept(""); }},
       {"repository::left_out", [r] { (void)r->left_out(); }},
       {"repository::loose_objects", [r] { (void)r->loose_objects(); }},
@@ -173,6 +176,7 @@ driven calls_of(const std::shared_ptr<repository_provider>& p,
       {"repository::remarks", [r] { (void)r->remarks(); }},
       {"repository::stage", [r] { (void)r->stage({}); }},
       {"repository::tracked_files", [r] { (void)r->tracked_files(); }},
+      {"repository::tracked_paths", [r] { (void)r->tracked_paths(); }},
   };
 }
 

@@ -139,6 +139,8 @@ class world {
   cycle_effects perform(cycle_core& c, const effect::ask& e) {
     asked.push_back(e.task.task_id);
     CHECK_FALSE(patched);
+    if (draw(19) == 0)
+      return c.on_disturbed("somebody changed a file", {}, now_);
     constexpr std::array kinds{
         failure_kind::none,      failure_kind::none,        failure_kind::none,  failure_kind::none,
         failure_kind::transient, failure_kind::environment, failure_kind::policy};
@@ -162,7 +164,7 @@ class world {
     return c.on_applied({}, now_);
   }
   cycle_effects perform(cycle_core& c, const effect::compare&) {
-    return c.on_compared(patched, now_);
+    return c.on_compared(patched && draw(19) != 0, now_);
   }
   cycle_effects perform(cycle_core& c, const effect::prove&) { return c.on_proved(check(), now_); }
   cycle_effects perform(cycle_core& c, const effect::guard&) {
@@ -177,9 +179,11 @@ class world {
   cycle_effects perform(cycle_core& c, const effect::roll_back&) {
     patched = patched && !journal;
     journal = false;
-    return c.on_rolled_back(std::vector<std::string>{}, now_);
+    return c.on_rolled_back(undo_end{}, now_);
   }
   cycle_effects perform(cycle_core& c, const effect::commit&) {
+    if (draw(9) == 0)
+      return c.on_committed(fail(errc::conflict, "it changed"), now_);
     return c.on_committed(std::string("hash"), now_);
   }
   cycle_effects perform(cycle_core& c, const effect::forget&) {
@@ -229,7 +233,8 @@ TEST_CASE("a thousand seeds: one task a cycle, all of a patch or nothing, three 
         CHECK((strikes == earlier || strikes == earlier + 1));
         CHECK(strikes <= strikes_that_pause);
       }
-      if (s.failure == failure_kind::environment || s.failure == failure_kind::flaky)
+      if (s.outcome != "SUCCESS" &&
+          (s.failure == failure_kind::environment || s.failure == failure_kind::flaky))
         CHECK((s.strikes == before.strikes));
     }
     crashes += w.crashes;
@@ -286,7 +291,7 @@ TEST_CASE("an approval is for one patch, byte for byte") {
   auto again = cycle_core::resumed(s, applying(false, s.execution.patch->digest));
   REQUIRE(again.has_value());
   again->begin(from_unix_ms(5));
-  const auto effects = again->on_rolled_back(std::vector<std::string>{}, from_unix_ms(6));
+  const auto effects = again->on_rolled_back(undo_end{}, from_unix_ms(6));
   REQUIRE(effects.size() == 1);
   CHECK(std::holds_alternative<effect::apply>(effects.front()));
 }

@@ -1,6 +1,6 @@
 #include "boyd/improve/patch.hpp"
+#include "hostile_patches.hpp"
 #include "support/pch.hpp"
-#include "tree_lab.hpp"
 
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
@@ -18,25 +18,12 @@ using nlohmann::json;
 
 namespace {
 
-std::string one(const std::string& path, const std::string& action, const std::string& content) {
-  return json{{"summary", "s"},
-              {"files", {{{"path", path}, {"action", action}, {"content", content}}}}}
-      .dump();
-}
-
 std::string joined(const std::vector<std::string>& lines, bool ends) {
   std::string text;
   for (const auto& l : lines)
     text += l + "\n";
   if (!ends && !text.empty())
     text.pop_back();
-  return text;
-}
-
-std::string numbers(int n) {
-  std::string text;
-  for (int i = 0; i < n; ++i)
-    text += std::to_string(i) + "\n";
   return text;
 }
 
@@ -55,7 +42,7 @@ TEST_CASE("a diff that is shown can be applied again") {
     const auto again = apply_diff(before, diff);
     RC_ASSERT(again.has_value());
     RC_ASSERT(*again == after);
-    RC_ASSERT(count_diff(before, after, 1000) > 0U);
+    RC_ASSERT(measure_diff(before, after, 1000).lines > 0U);
   });
   CHECK(ok);
 }
@@ -74,8 +61,8 @@ TEST_CASE("a hunk may have moved, but must fit exactly and once") {
 
 TEST_CASE("answers in every form are read") {
   const std::string diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
-  const std::array answers{one("f", "modify", "b\n"),
-                           "Here it is:\n```json\n" + one("f", "modify", "b\n") + "\n```\n",
+  const std::array answers{patch_of("f", "modify", "b\n"),
+                           "Here it is:\n```json\n" + patch_of("f", "modify", "b\n") + "\n```\n",
                            json{{"diff", diff}}.dump(),
                            diff,
                            "Sure!\n```diff\n" + diff + "```\nDone.\n",
@@ -95,94 +82,11 @@ TEST_CASE("answers in every form are read") {
 
 TEST_CASE(
     "case 48 patch-dotgit: hostile patches are refused with a reason, and nothing is written") {
-  const std::string key = std::string("AKIA") + "IOSFODNN7EXAMPLQ";
-  const auto many = [] {
-    json files = json::array();
-    for (int i = 0; i < 6; ++i)
-      files.push_back(
-          {{"path", "n" + std::to_string(i)}, {"action", "create"}, {"content", "x\n"}});
-    return json{{"files", files}}.dump();
-  };
-  const auto two = [](const char* a, const char* b) {
-    return json{{"files",
-                 {{{"path", a}, {"action", "create"}, {"content", "x\n"}},
-                  {{"path", b}, {"action", "create"}, {"content", "x\n"}}}}}
-        .dump();
-  };
-  const auto diff = [](const std::string& head) {
-    return "diff --git a/f b/f\n" + head + "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
-  };
-  const std::vector<std::pair<std::string, std::string>> hostile{
-      {one("/etc/passwd", "modify", "x"), "relative"},
-      {one("../outside", "create", "x"), "leads out"},
-      {one("a/../../outside", "create", "x"), "leads out"},
-      {one("a/../f", "modify", "x"), "plain"},
-      {one("./f", "modify", "x"), "plain"},
-      {one("a//b", "create", "x"), "plain"},
-      {one("", "create", "x"), "no path"},
-      {one(".git/hooks/pre-commit", "create", "x"), ".git"},
-      {one(".GIT/config", "create", "x"), ".git"},
-      {one(".git /config", "create", "x"), ".git"},
-      {one("git~1/config", "create", "x"), ".git"},
-      {one("sub/.git/config", "create", "x"), ".git"},
-      {one(".g\xE2\x80\x8Cit/config", "create", "x"), ".git"},
-      {one(".git::$INDEX_ALLOCATION/config", "create", "x"), ".git"},
-      {one("a\\.git\\config", "create", "x"), "relative"},
-      {one(".gitattributes", "create", "* filter=x"), ".gitattributes"},
-      {one(".gitmodules", "create", "x"), ".gitmodules"},
-      {one("link", "modify", "x"), "symbolic link"},
-      {one("dirlink/f", "create", "x"), "symbolic link"},
-      {one("outlink/passwd", "modify", "x"), "leads out"},
-      {one("hard", "modify", "x"), "hard link"},
-      {one("setuid", "modify", "x"), "special permissions"},
-      {one("directory", "modify", "x"), "directory"},
-      {one("fifo", "modify", "x"), "no regular file"},
-      {one("F", "create", "x"), "differs from f only"},
-      {one("Directory/x", "create", "x"), "differs from directory only"},
-      {two("new", "NEW"), "twice"},
-      {two("new", "new"), "twice"},
-      {two("new", "new/below"), "a file and a directory"},
-      {one("f", "create", "x"), "exists already"},
-      {one("missing", "modify", "x"), "does not exist"},
-      {one("missing", "delete", ""), "does not exist"},
-      {one("f", "chmod", "x"), "not one of"},
-      {one("f", "modify", "a\n"), "changes nothing"},
-      {one("f", "modify", std::string("a\0b", 3)), "binary"},
-      {one("f", "modify", "key " + key + "\n"), "secret"},
-      {one("f", "modify", numbers(300)), "more than 200 lines"},
-      {many(), "5 are the most"},
-      {R"({"files": []})", "changes no file"},
-      {R"({"files": [{"path": "f", "action": "modify", "content": "x", "mode": "100755"}]})",
-       "not known"},
-      {R"({"files": ["f"]})", "must hold objects"},
-      {R"({"patch": "x"})", "no patch"},
-      {"I would rather not.", "no patch"},
-      {diff("old mode 100644\nnew mode 100755\n"), "mode"},
-      {diff("new file mode 120000\n"), "plain files"},
-      {diff("rename from f\nrename to g\n"), "renames"},
-      {"diff --git a/f b/f\nGIT binary patch\nliteral 1\nIcmZ\n", "binary"},
-      {"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-other\n+b\n", "not what the file has"},
-      {one("_outputs/agi_kernel/state.json", "create", "x"), "Boyd's own"},
-      {one("_outputs", "create", "x"), "Boyd's own"},
-      {one("boyd-improve.yaml", "create", "x"), "which programs"},
-      {one("Boyd-Improve.yaml", "create", "x"), "which programs"},
-      {one("secure/policy", "create", "x"), "protected"},
-      {one("name\nwith", "create", "x"), "control character"},
-      {one("con:stream", "create", "x"), "another one"},
-      {one(std::string(5000, 'a'), "create", "x"), "longer"},
-  };
+  const auto hostile = hostile_patches();
   CHECK(hostile.size() >= 40);
   tree_lab lab;
-  lab.put("f", "a\n");
-  lab.put("directory/in", "x\n");
-  lab.put("hard", "x\n");
-  lab.put("setuid", "x\n", 04755);
+  put_targets(lab);
   lab.put(".git/config", "[core]\n");
-  REQUIRE(::link(lab.path("hard").c_str(), lab.path("hard2").c_str()) == 0);
-  REQUIRE(::symlink("f", lab.path("link").c_str()) == 0);
-  REQUIRE(::symlink("directory", lab.path("dirlink").c_str()) == 0);
-  REQUIRE(::symlink("/etc", lab.path("outlink").c_str()) == 0);
-  REQUIRE(::mkfifo(lab.path("fifo").c_str(), 0600) == 0);
   const auto before = lab.print();
   for (const auto& [answer, reason] : hostile) {
     INFO(answer.substr(0, 200));

@@ -197,7 +197,13 @@ class world {
   }
 
   std::string hostile() {
-    switch (draw(11)) {
+    switch (draw(14)) {
+    case 12:
+      return patch(".gitignore", "create", "README.md\n");
+    case 13:
+      return patch("conftest.py", "create", "x\n");
+    case 14:
+      return patch("README.md", draw(1) == 0 ? "delete" : "modify", {});
     case 0:
       return patch(".git/hooks/pre-commit", "create", "#!/bin/sh\n");
     case 1:
@@ -270,6 +276,9 @@ void judge(world& w, const cycle_state& s, const cycle_state& before,
     for (const auto& c : s.execution.patch->changes)
       wanted.insert(c.path);
     CHECK(s.verification.proof_passed);
+    // The three findings are mended in their files, which stay.
+    for (const auto* name : {"a.txt", "b.txt", "README.md"})
+      CHECK(w.lab.get(name).size() > 3);
     CHECK(s.verification.gate_passed);
     CHECK_FALSE(s.commit.empty());
   }

@@ -8,6 +8,8 @@
 #include "src/adapters/posix/work_tree.hpp"
 #include "support/temp_dir.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,6 +19,14 @@
 #include <unistd.h>
 
 namespace boyd::test {
+
+/// A patch of one file, as an executor answers it.
+inline std::string patch_of(const std::string& path, const std::string& action,
+                            const std::string& content = {}) {
+  return nlohmann::json{{"summary", "changes " + path},
+                        {"files", {{{"path", path}, {"action", action}, {"content", content}}}}}
+      .dump();
+}
 
 /// A directory of real files in the place of a repository.
 class tree_lab {
@@ -61,7 +71,7 @@ class tree_lab {
     return all;
   }
 
-  improve::gate_rules rules() const { return {root(), {"_outputs/agi_kernel"}, {"secure/**"}}; }
+  improve::gate_rules rules() const { return {root(), {"_outputs/agi_kernel"}, {{"secure/**"}}}; }
   result<improve::accepted_patch> judge(const std::string& answer) {
     const auto p = improve::read_proposal(answer);
     if (!p)

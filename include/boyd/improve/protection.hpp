@@ -1,0 +1,36 @@
+#pragma once
+
+#include "boyd/improve/finding.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What no patch may touch: a patch does not write its own judge, nor anything that starts
+/// programs by itself.
+namespace boyd::improve {
+
+struct improve_settings;
+
+struct protection {
+  std::vector<std::string> protect;      ///< patterns of the operator's
+  std::vector<std::string> judges{};     ///< files that scanners and the gate run
+  std::vector<std::string> may_change{}; ///< patterns: what is protected by default is open there
+  bool may_change_tests = false;         ///< tests, too, when the task is a failing test
+};
+
+/// Files of the repository that are programs of scanners and of the gate, or scripts that an
+/// interpreter among these is given. Pure.
+std::vector<std::string> judging_files(const improve_settings& s, const std::string& root);
+
+/// Whether a file is one of tests, by its name or its directory's: tests/, test_a.py,
+/// ShopTest.java.
+bool holds_tests(std::string_view path);
+
+/// Why no patch may touch `path`, for whoever proposed it; empty: one may. `path` is plain. Pure.
+std::string why_protected(const std::string& path, const protection& p);
+
+/// Why a patch for `task` may not touch `path`: a failing test is not mended in the test. Pure.
+std::string why_kept(const std::string& path, const finding& task, const protection& p);
+
+} // namespace boyd::improve

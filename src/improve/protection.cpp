@@ -1,0 +1,161 @@
+#include "boyd/improve/protection.hpp"
+
+#include "boyd/core/text.hpp"
+#include "boyd/core/workspace_path.hpp"
+#include "boyd/improve/settings.hpp"
+#include "boyd/tools/glob.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+#include <string_view>
+
+namespace boyd::improve {
+
+namespace {
+
+/// Of whole paths in small letters. What stands here decides about a patch, or runs by itself.
+constexpr std::array<std::string_view, 100> by_default{
+    // Continuous integration.
+    "**/.github/**", "**/.gitlab-ci.y*ml", "**/.gitlab/**", "**/.ci/**", "**/.circleci/**",
+    "**/.buildkite/**", "**/.travis.y*ml", "**/appveyor.y*ml", "**/.appveyor.y*ml",
+    "**/azure-pipelines*.y*ml", "**/bitbucket-pipelines.y*ml", "**/.drone.y*ml",
+    "**/.woodpecker.y*ml", "**/.woodpecker/**", "**/.cirrus.y*ml", "**/.teamcity/**",
+    "**/.gitea/**", "**/.forgejo/**", "**/.builds/**", "**/.build.y*ml", "**/.semaphore/**",
+    "**/.tekton/**", "**/jenkinsfile",
+    // Hooks of git.
+    "**/.husky/**", "**/.githooks/**", "**/.pre-commit-*.yaml", "**/lefthook.y*ml",
+    "**/.lefthook.y*ml", "**/.overcommit.y*ml",
+    // Shells, editors and agents, which run or obey what they find.
+    "**/.envrc", "**/mise.toml", "**/.mise.toml", "**/.vscode/**", "**/.idea/**", "**/.zed/**",
+    "**/.devcontainer/**", "**/.exrc", "**/.nvim.lua", "**/.vimrc", "**/.dir-locals.el",
+    "**/.mcp.json", "**/.claude/**", "**/.codex/**", "**/.cursor/**", "**/.gemini/**",
+    "**/.goose/**", "**/.opencode/**", "**/opencode.json*", "**/.cursorrules", "**/.windsurf*",
+    "**/agents.md", "**/claude.md", "**/gemini.md",
+    // What says which tests run, and how.
+    "**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/tox.ini", "**/noxfile.py",
+    "**/setup.cfg", "**/pyproject.toml", "**/sitecustomize.py", "**/usercustomize.py",
+    "**/.coveragerc", "**/package.json", "**/.npmrc", "**/.yarnrc*", "**/jest.config.*",
+    "**/vitest.config.*", "**/vite.config.*", "**/karma.conf.*", "**/.mocharc*",
+    "**/playwright.config.*", "**/cypress.config.*", "**/cmakelists.txt", "**/*.cmake",
+    "**/makefile", "**/gnumakefile", "**/*.mk", "**/meson.build", "**/justfile", "**/rakefile",
+    "**/.rspec", "**/phpunit.xml*", "**/pom.xml", "**/*.gradle*", "**/cargo.toml", "**/build.rs",
+    "**/.cargo/**", "**/go.work",
+    // What says what linters look at.
+    "**/.*ignore", "**/.eslintrc*", "**/eslint.config.*", "**/ruff.toml", "**/.ruff.toml",
+    "**/.flake8", "**/.pylintrc", "**/mypy.ini", "**/.clang-tidy", "**/.shellcheckrc",
+    "**/.golangci*"};
+
+std::string folded(std::string_view path) {
+  std::string all;
+  for (const auto part : split(path, '/'))
+    all += (all.empty() ? "" : "/") + folded_name(part);
+  return all;
+}
+
+std::string_view name_in(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+bool is_interpreter(std::string_view program) {
+  static const std::set<std::string_view> names{"ash",  "bash", "bun", "dash", "deno", "ksh", "lua",
+                                                "node", "perl", "php", "ruby", "sh",   "zsh"};
+  const auto name = name_in(program);
+  return names.contains(name) || name.starts_with("python");
+}
+
+/// "./a/../b.sh", or the same behind the repository's own path, as "b.sh".
+void add_file(const std::string& root, const std::string& word, std::vector<std::string>& into) {
+  if (auto clean = workspace_path(root, word); clean && *clean != ".")
+    into.push_back(std::move(*clean));
+}
+
+void add_files_of(const std::string& root, const std::vector<std::string>& argv,
+                  std::vector<std::string>& into) {
+  if (argv.empty())
+    return;
+  if (argv.front().find('/') != std::string::npos)
+    add_file(root, argv.front(), into);
+  if (!is_interpreter(argv.front()))
+    return;
+  const auto script = std::find_if(argv.begin() + 1, argv.end(),
+                                   [](const std::string& a) { return !a.starts_with('-'); });
+  if (script != argv.end())
+    add_file(root, *script, into);
+}
+
+bool any_matches(const std::vector<std::string>& patterns, const std::string& path) {
+  return std::ranges::any_of(patterns, [&](const auto& p) { return tools::glob_matches(p, path); });
+}
+
+bool is_test_word(std::string_view word) {
+  return word == "test" || word == "tests" || word == "spec" || word == "specs";
+}
+
+/// "test_a.py", "a.spec.ts", "run-tests".
+bool has_test_word(std::string_view name) {
+  while (!name.empty()) {
+    const auto end = std::min(name.find_first_of("_-."), name.size());
+    if (is_test_word(name.substr(0, end)))
+      return true;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
+}
+
+/// "TestShop.java", "ShopTests.cs".
+bool has_test_hump(std::string_view name) {
+  const auto stem = name.substr(0, name.find('.'));
+  return (stem.starts_with("Test") && stem.size() > 4 &&
+          std::isupper(static_cast<unsigned char>(stem[4])) != 0) ||
+         stem.ends_with("Test") || stem.ends_with("Tests") || stem.ends_with("Spec");
+}
+
+} // namespace
+
+std::vector<std::string> judging_files(const improve_settings& s, const std::string& root) {
+  std::vector<std::string> files;
+  for (const auto& scanner : s.scanners) {
+    add_files_of(root, scanner.argv, files);
+    add_files_of(root, scanner.proof, files);
+  }
+  for (const auto& argv : s.gate)
+    add_files_of(root, argv, files);
+  return files;
+}
+
+bool holds_tests(std::string_view path) {
+  const auto parts = split(path, '/');
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i)
+    if (const auto part = folded_name(parts[i]); is_test_word(part) || part == "__tests__")
+      return true;
+  return has_test_word(folded_name(parts.back())) || has_test_hump(parts.back());
+}
+
+std::string why_protected(const std::string& path, const protection& p) {
+  for (const auto& pattern : p.protect)
+    if (tools::glob_matches(pattern, path))
+      return "it is protected by the pattern " + pattern;
+  if (any_matches(p.may_change, path))
+    return {};
+  if (std::ranges::find(p.judges, path) != p.judges.end())
+    return "scanners or the gate run it, so no patch may change it (improve.may_change opens it)";
+  const auto small = folded(path);
+  for (const auto pattern : by_default)
+    if (tools::glob_matches(pattern, small))
+      return "it is protected by default (" + std::string(pattern) +
+             "), since it starts programs or says what is checked (improve.may_change opens it)";
+  return {};
+}
+
+std::string why_kept(const std::string& path, const finding& task, const protection& p) {
+  if (task.from != finding_source::test || p.may_change_tests || any_matches(p.may_change, path) ||
+      (path != task.path && !holds_tests(path)))
+    return {};
+  return "it holds tests, and a failing test is mended in what it tests "
+         "(improve.may_change_tests opens it)";
+}
+
+} // namespace boyd::improve

@@ -1,0 +1,346 @@
+#include "cycle_lab.hpp"
+
+#include <cstdlib>
+
+/// What a patch cannot get by: a proof by absence, and a judge that it writes itself.
+namespace boyd::proof_test {
+
+using namespace boyd::improve;
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* bad_link = "See [it](gone.md).\n";
+
+/// The reasons why no patch came about, one after the other.
+std::string refusals_of(const cycle_state& s) {
+  std::string all;
+  for (const auto& r : s.execution.refusals)
+    all += r + "\n";
+  return all;
+}
+
+std::string tap_of(const cycle_lab& lab) {
+  return lab.tree.get("a.txt") == "good\n" ? "ok 1 - a\nok 2 - b\n" : "not ok 1 - a\nok 2 - b\n";
+}
+
+} // namespace
+
+TEST_CASE("a finding is not mended by taking away the file that it stands in") {
+  const std::vector<std::pair<std::string, std::string>> ways{
+      {patch_of("README.md", "delete"), "deleted or emptied"},
+      {patch_of("README.md", "modify", ""), "deleted or emptied"},
+      {patch_of("README.md", "modify", " \n\n"), "deleted or emptied"},
+      {patch_of(".gitignore", "create", "README.md\n"), "protected by default"},
+      {patch_of("docs/.gitignore", "create", "*\n"), "protected by default"},
+      {patch_of(".gitattributes", "create", "README.md binary\n"), ".gitattributes"},
+      {patch_of("README.md", "modify", std::string(2000, 'x') + "\n"), "longer than 1000 bytes"},
+  };
+  for (const auto& [answer, reason] : ways) {
+    INFO(answer.substr(0, 100));
+    cycle_lab lab{{"README.md", bad_link}};
+    lab.order.settings.hygiene.large_file = 1000; // what is larger is not looked at
+    const auto before = lab.print();
+    lab.answer = [text = answer](const std::string&) { return text; };
+    const auto s = lab.cycle();
+    CHECK(s.status == improve_status::failed);
+    CHECK_THAT(refusals_of(s), Contains(reason));
+    CHECK((lab.print() == before));
+  }
+}
+
+TEST_CASE("a finding of a linter is not mended by a comment that silences it") {
+  tree_lab lab;
+  lab.put("a.py", "import os\n");
+  auto rules = lab.rules();
+  rules.task.path = "a.py";
+  const auto judged = [&](const std::string& content) {
+    return judge_patch(*read_proposal(patch_of("a.py", "modify", content)), rules, *lab.tree,
+                       *lab.inside);
+  };
+  const auto silent = judged("import os  # noqa: F401\n");
+  REQUIRE_FALSE(silent.has_value());
+  CHECK_THAT(silent.error().what, Contains("look away"));
+  CHECK(judged("import sys\n").has_value());
+}
+
+TEST_CASE("what git knows is looked at, whatever a .gitignore file says") {
+  cycle_lab lab{{"docs/guide.md", bad_link}, {"README.md", "x\n"}};
+  lab.tree.put(".gitignore", "docs/\nnew.md\n");
+  lab.commit("hides it");
+  lab.tree.put("new.md", bad_link); // git does not know it
+  lab.order.options.apply = false;
+  const auto s = lab.cycle();
+  REQUIRE(s.candidates.size() == 1);
+  CHECK(s.candidates.front().what.path == "docs/guide.md");
+}
+
+TEST_CASE("a patch makes nothing that git ignores") {
+  cycle_lab lab{{"README.md", bad_link}, {".gitignore", "build/\n"}};
+  lab.answer = [](const std::string&) { return patch_of("build/gone.md", "create", "x\n"); };
+  const auto s = lab.cycle();
+  CHECK_THAT(refusals_of(s), Contains("git ignores this path"));
+  CHECK_FALSE(std::filesystem::exists(lab.tree.path("build")));
+}
+
+TEST_CASE("what starts programs or says what is checked is protected, and can be opened") {
+  for (const std::string path : {".github/workflows/ci.yml",
+                                 ".GitHub/x",
+                                 ".gitlab-ci.yml",
+                                 "sub/.gitlab-ci.yaml",
+                                 ".husky/pre-commit",
+                                 ".claude/settings.json",
+                                 ".mcp.json",
+                                 ".envrc",
+                                 ".vscode/tasks.json",
+                                 ".ci/run",
+                                 "Jenkinsfile",
+                                 "conftest.py",
+                                 "sub/conftest.py",
+                                 "pytest.ini",
+                                 "tox.ini",
+                                 "setup.cfg",
+                                 "package.json",
+                                 "web/package.json",
+                                 "CMakeLists.txt",
+                                 "sub/CMakeLists.txt",
+                                 "cmake/tests.cmake",
+                                 "Makefile",
+                                 "GNUmakefile",
+                                 "AGENTS.md",
+                                 ".eslintrc.json",
+                                 ".eslintignore",
+                                 ".gitignore",
+                                 "Cargo.toml",
+                                 "pyproject.toml"}) {
+    INFO(path);
+    CHECK_FALSE(why_protected(path, {}).empty());
+    protection open;
+    open.may_change = {path};
+    CHECK(why_protected(path, open).empty());
+    // What the operator protects stays protected.
+    open.protect = {path};
+    CHECK_FALSE(why_protected(path, open).empty());
+  }
+  for (const std::string path : {"src/main.c", "README.md", "docs/github/x.md", "makefiles/a.c",
+                                 "github/a", "src/package.json.in", "setup.py", "go.mod"}) {
+    INFO(path);
+    CHECK(why_protected(path, {}).empty());
+  }
+}
+
+TEST_CASE("what scanners and the gate run is found in their commands") {
+  improve_settings s;
+  scanner_settings scanner;
+  scanner.argv = {"./test.sh", "a.c"};
+  scanner.proof = {"sh", "-x", "tools/one.sh", "{test}"};
+  s.scanners = {scanner};
+  s.gate = {{"python3", "/repo/run.py"}, {"make", "check"}, {"/usr/bin/env", "x"}};
+  const auto files = judging_files(s, "/repo");
+  CHECK((files == std::vector<std::string>{"test.sh", "tools/one.sh", "run.py"}));
+}
+
+TEST_CASE("files of tests are known by their names") {
+  for (const auto* path : {"tests/a.py", "test/x/y.c", "test_shop.py", "shop_test.go", "a.spec.ts",
+                           "src/ShopTest.java", "TestShop.cs", "test.cpp", "__tests__/a.js"})
+    CHECK(holds_tests(path));
+  for (const auto* path :
+       {"src/latest.c", "contest.py", "attestation/a.c", "Contest.java", "a.txt", "protest.md"})
+    CHECK_FALSE(holds_tests(path));
+}
+
+TEST_CASE("a failing test is not mended in the test, unless that is allowed") {
+  cycle_lab lab{{"a.txt", "bad\n"}, {"tests/a.py", "assert 1 == 2\n"}};
+  bool mended = false;
+  lab.has_tests([&] {
+    mended = mended || lab.tree.get("tests/a.py").find("1 == 1") != std::string::npos;
+    return std::string(mended ? "ok 1 - a\n" : "not ok 1 - a\n");
+  });
+  lab.answer = [](const std::string&) {
+    return patch_of("tests/a.py", "modify", "assert 1 == 1\n");
+  };
+  const auto before = lab.print();
+  const auto refused = lab.cycle();
+  CHECK_THAT(refusals_of(refused), Contains("it holds tests"));
+  CHECK((lab.print() == before));
+  lab.order.settings.may_change_tests = true;
+  CHECK(lab.cycle().outcome == "SUCCESS");
+}
+
+TEST_CASE("behind a gate of the operator's no fewer tests may run than before") {
+  cycle_lab lab{{"a.txt", "bad\n"}};
+  lab.has_tests([&] {
+    // The second test is gone once the first one passes.
+    return std::string(lab.tree.get("a.txt") == "good\n" ? "ok 1 - a\n"
+                                                         : "not ok 1 - a\nok 2 - b\n");
+  });
+  lab.has_gate([] {});
+  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+  const auto before = lab.print();
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::failed);
+  CHECK_THAT(s.reason, Contains("fewer tests ran than before (1 instead of 2)"));
+  CHECK((lab.print() == before));
+}
+
+TEST_CASE("what stands in a protected file is blocked, and says how to open it") {
+  cycle_lab lab{{".github/README.md", bad_link}};
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  REQUIRE(s.candidates.size() == 1);
+  CHECK_THAT(s.candidates.front().blocked, Contains("improve.may_change"));
+}
+
+TEST_CASE("a patch is bounded in lines, and a very long line in bytes") {
+  cycle_lab lab{{"README.md", bad_link}};
+  std::string many;
+  for (int i = 0; i < 300; ++i)
+    many += std::to_string(i) + "\n";
+  lab.answer = [&](const std::string&) { return patch_of("gone.md", "create", many); };
+  CHECK_THAT(refusals_of(lab.cycle()), Contains("changes 300 lines or more, 200 are the most"));
+  lab.answer = [](const std::string&) {
+    return patch_of("gone.md", "create", std::string(100'000, 'x') + "\n");
+  };
+  CHECK_THAT(refusals_of(lab.cycle()), Contains("100001 bytes, 65536 are the most"));
+}
+
+TEST_CASE("what is committed is what was verified: a test run that writes to a patched file") {
+  cycle_lab lab{{"a.txt", "bad\n"}};
+  lab.order.options.auto_commit = true;
+  lab.has_tests([&] { return tap_of(lab); });
+  lab.has_gate([&] { lab.tree.put("a.txt", "good, and more\n"); });
+  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+  const auto first = lab.head();
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK(s.strikes.empty());
+  CHECK(lab.head() == first);
+  CHECK(lab.tree.get("a.txt") == "good, and more\n");
+  // The reason has the command that gives back what was there before.
+  CHECK_THAT(s.reason, Contains("a.txt"));
+  const auto command = s.reason.substr(s.reason.find("cp -p"));
+  REQUIRE(std::system(command.c_str()) == 0);
+  CHECK(lab.tree.get("a.txt") == "bad\n");
+}
+
+TEST_CASE("nothing is committed while another file differs from what was verified") {
+  cycle_lab lab{{"a.txt", "bad\n"}, {"b.txt", "b\n"}};
+  lab.order.options.auto_commit = true;
+  lab.has_tests([&] { return tap_of(lab); });
+  lab.has_gate([&] { lab.tree.put("b.txt", "what the tests need\n"); });
+  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+  const auto first = lab.head();
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK(s.outcome == "SUCCESS");
+  CHECK(s.commit.empty());
+  CHECK(lab.head() == first);
+  CHECK_THAT(s.reason, Contains("not committed") && Contains("b.txt"));
+  CHECK(lab.tree.get("a.txt") == "good\n");
+  CHECK(lab.tree.get("b.txt") == "what the tests need\n");
+}
+
+TEST_CASE("a patch that somebody else commits is theirs, and stays") {
+  cycle_lab lab{{"a.txt", "bad\n"}};
+  lab.order.options.auto_commit = true;
+  lab.has_tests([&] { return tap_of(lab); });
+  std::string theirs;
+  lab.has_gate([&] {
+    if (theirs.empty())
+      theirs = lab.commit("all that was there");
+  });
+  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK(s.commit.empty());
+  CHECK(lab.head() == theirs);
+  CHECK(lab.tree.get("a.txt") == "good\n");
+  CHECK_THAT(s.reason, Contains("HEAD was") && Contains("somebody committed it"));
+}
+
+TEST_CASE("a commit of somebody's while a patch is asked for voids the answer") {
+  cycle_lab lab{{"README.md", bad_link}, {"b.txt", "b\n"}};
+  lab.answer = [&](const std::string&) {
+    lab.tree.put("b.txt", "theirs\n");
+    lab.commit("theirs");
+    return patch_of("README.md", "modify", "See it.\n");
+  };
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK(s.strikes.empty());
+  CHECK_THAT(s.reason, Contains("HEAD was") && Contains("the next cycle begins from there"));
+  CHECK(lab.tree.get("README.md") == bad_link);
+}
+
+TEST_CASE("case 50 patch-base-moved: an approval is void when somebody has committed meanwhile") {
+  cycle_lab lab{{"README.md", bad_link}, {"b.txt", "b\n"}};
+  lab.order.options.approve = true;
+  lab.answer = [](const std::string&) { return patch_of("README.md", "modify", "See it.\n"); };
+  const auto waiting = lab.cycle();
+  REQUIRE(waiting.awaits_approval());
+  lab.tree.put("b.txt", "theirs\n");
+  lab.commit("theirs");
+  lab.order.resume = true;
+  lab.order.options.approved = waiting.execution.patch->digest;
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK_FALSE(s.awaits_approval());
+  CHECK_THAT(s.reason, Contains("HEAD was"));
+  CHECK(lab.tree.get("README.md") == bad_link);
+}
+
+TEST_CASE("files that change while a patch is asked for are named, and nobody is blamed") {
+  for (const std::string path : {"b.txt", "new.txt", "untracked.txt"}) {
+    INFO(path);
+    cycle_lab lab{{"README.md", bad_link}, {"b.txt", "b\n"}};
+    lab.tree.put("untracked.txt", "mine\n");
+    lab.answer = [&](const std::string&) {
+      lab.tree.put(path, "somebody's work\n");
+      return patch_of("README.md", "modify", "See it.\n");
+    };
+    const auto s = lab.cycle();
+    CHECK(s.status == improve_status::paused);
+    CHECK(s.failure == failure_kind::environment);
+    CHECK(s.strikes.empty());
+    CHECK_THAT(s.reason, Contains(path));
+    CHECK(lab.tree.get(path) == "somebody's work\n");
+    CHECK(lab.tree.get("README.md") == bad_link);
+  }
+}
+
+TEST_CASE("tests that change files which git knows cost no question") {
+  cycle_lab lab{{"a.txt", "bad\n"}, {"b.txt", "0"}};
+  lab.has_tests([&] {
+    lab.tree.put("b.txt", lab.tree.get("b.txt") + "1");
+    return tap_of(lab);
+  });
+  int asked = 0;
+  lab.answer = [&](const std::string&) {
+    ++asked;
+    return patch_of("a.txt", "modify", "good\n");
+  };
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK_THAT(s.reason, Contains("b.txt"));
+  CHECK(asked == 0);
+}
+
+TEST_CASE("a dry run leaves a patch that waits for approval as it is") {
+  cycle_lab lab{{"README.md", bad_link}};
+  lab.order.options.approve = true;
+  lab.answer = [](const std::string&) { return patch_of("README.md", "modify", "See it.\n"); };
+  const auto waiting = lab.cycle();
+  REQUIRE(waiting.awaits_approval());
+  const auto state = lab.tree.get("_outputs/agi_kernel/state.json");
+  lab.order.options = {};
+  CHECK(lab.cycle().status == improve_status::completed);
+  CHECK(lab.tree.get("_outputs/agi_kernel/state.json") == state);
+  lab.order.options.apply = true;
+  lab.order.options.approved = waiting.execution.patch->digest;
+  lab.order.resume = true;
+  CHECK(lab.cycle().outcome == "SUCCESS");
+  CHECK(lab.tree.get("README.md") == "See it.\n");
+}
+
+} // namespace boyd::proof_test
