@@ -1,3 +1,4 @@
+#include "boyd/config/redact.hpp"
 #include "boyd/config/secret_shapes.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
@@ -133,7 +134,23 @@ bool adds_secret(const std::string& before, const std::string& after) {
   return std::ranges::any_of(taken, [&](const auto& s) { return before.find(s) == before.npos; });
 }
 
-result<std::string> content_of(const proposed_change& c, const tree_entry& there) {
+std::size_t count_of(std::string_view word, std::string_view text) {
+  std::size_t n = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size()))
+    ++n;
+  return n;
+}
+
+/// Whoever was shown "[redacted]" wrote it in the place of a secret.
+bool loses_secret(const std::string& before, const std::string& after,
+                  const std::vector<std::string>& secrets) {
+  constexpr std::string_view mark = "[redacted]";
+  return count_of(mark, after) > count_of(mark, before) &&
+         config::redact_text(before, secrets) != before;
+}
+
+result<std::string> content_of(const proposed_change& c, const tree_entry& there,
+                               const std::vector<std::string>& secrets) {
   if (c.action == action_t::remove)
     return std::string();
   auto after = c.has_content ? result<std::string>(c.content) : apply_diff(there.content, c.diff);
@@ -151,6 +168,9 @@ result<std::string> content_of(const proposed_change& c, const tree_entry& there
     return fail(errc::invalid_argument, "the patch changes nothing in it", c.path);
   if (adds_secret(there.content, *after))
     return refuse(c.path, "the new content has something that looks like a secret");
+  if (loses_secret(there.content, *after, secrets))
+    return refuse(c.path, "the new content has [redacted] in the place of a secret that you were "
+                          "not shown: give a diff that leaves this line alone");
   return after;
 }
 
@@ -184,7 +204,7 @@ result<accepted_patch> judge_patch(const proposal& p, const gate_rules& rules, w
                   c.path);
     if (auto done = check_place(c, *there); !done)
       return fail(std::move(done.error()));
-    auto after = content_of(c, *there);
+    auto after = content_of(c, *there, rules.secrets);
     if (!after)
       return fail(std::move(after.error()));
     patch.diff_lines += count_diff(there->content, *after, most_diff_lines);
