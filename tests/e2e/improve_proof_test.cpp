@@ -1,5 +1,7 @@
 #include "improve_lab.hpp"
 
+#include <csignal>
+
 /// What an improvement cycle finds, proves and sets aside, with real programs.
 namespace boyd::improve_proof_test {
 
@@ -131,6 +133,34 @@ TEST_CASE("no secret of the repository gets to who is asked, nor into the record
         CHECK_THAT(read_file(entry.path().string()), !Contains(key));
       }
   CHECK_THAT(ran.out + ran.err, !Contains(key));
+}
+
+TEST_CASE("what was done by hand is in the home's log of facts, with a node and without") {
+  home_of_boyd home("version: 1\nkernels: [{agents: []}]\n");
+  const repository_lab lab(files(), scanner() + scripted);
+  lab.answers({wrong, right});
+  const auto improve = [&] {
+    auto argv = lab.argv({"--apply", "--auto-commit", "--json"});
+    argv.insert(argv.begin() + 1, {"--home", home.path()});
+    const auto ran = program(argv).finish();
+    INFO(ran.err);
+    CHECK_THAT(ran.err, !Contains("the home's log"));
+    return ran.json();
+  };
+  CHECK(improve().at("outcome") == "FAILURE");
+  CHECK_THAT(home.run({"kg", "learned"}).out, Contains("\"answers fails\" was not done"));
+  {
+    program node({boyd_binary(), "--home", home.path(), "node"});
+    REQUIRE(node.wait_for_stderr("ready"));
+    CHECK(improve().at("outcome") == "SUCCESS");
+    const auto learned = home.run({"kg", "learned"});
+    INFO(learned.out << learned.err);
+    CHECK_THAT(learned.out, Contains("\"answers fails\" was done: mends answer.txt") &&
+                                Contains("2 runs ended: 1 successful, 1 failed"));
+    node.signal(SIGTERM);
+    node.finish();
+  }
+  CHECK(home.run({"kg", "verify"}).code == 0);
 }
 
 TEST_CASE("what is done is said: phase, task, who is asked, and which try") {

@@ -239,6 +239,8 @@ class improvement {
       const auto ports = world();
       const auto state = run_cycle(order, ports);
       steps_->clear();
+      if (state && !o.unattended)
+        learn(*state);
       if (!state)
         return fail_with(state.error());
       show(*state);
@@ -251,6 +253,22 @@ class improvement {
       order.resume = false;
       order.options.approved.clear();
     }
+  }
+
+  /// The home's log of facts hears of it, if there is a home: as of a run by its schedule.
+  void learn(const cycle_state& s) {
+    arguments at_home;
+    at_home.home = args_.home;
+    const auto where = place_of(at_home);
+    if (s.outcome.empty() || !where || !require_home(*where))
+      return;
+    auto body = json::parse(end_event(s), nullptr, false);
+    for (const auto* key : {"event", "good", "told", "cost"})
+      body.erase(key);
+    body["repository"] = root_;
+    const auto done = ask_once(at_home, post("/api/v1/improvements", body.dump()), signals_);
+    if (!done)
+      print_note("the home's log does not have it: " + to_string(done.error()));
   }
 
   /// A node hears of it as of any other end, but for an interruption, which is its own.
