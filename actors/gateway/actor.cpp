@@ -94,6 +94,7 @@ constexpr route routes[] = {
     {"POST", "/api/v1/memory/policy", apply_memory_policy, "", any_member},
     {"POST", "/api/v1/memory/policy/replay", replay_with_policy, "", any_member},
     {"GET", "/api/v1/knowledge", get_knowledge, "question subject from to type since limit depth"},
+    {"POST", "/api/v1/improvements", record_improvement, "", any_member},
     {"GET", "/api/v1/skills", list_skills, "kernel texts"},
     {"POST", "/api/v1/skills", import_skill, "", "kernel text"},
     {"GET", "/api/v1/context/bank", list_bank, "kernel"},

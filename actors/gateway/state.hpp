@@ -156,6 +156,7 @@ void recall(exchange_ptr x);                                 // memory.cpp
 void append_to_memory(exchange_ptr x);                       // memory.cpp
 void import_to_memory(exchange_ptr x);                       // memory.cpp
 void compact_memory_files(exchange_ptr x);                   // memory.cpp
+void record_improvement(exchange_ptr x);                     // improvements.cpp
 void get_knowledge(exchange_ptr x);                          // knowledge.cpp
 void judge_memory_items(exchange_ptr x);                     // memory_policy.cpp
 void apply_memory_policy(exchange_ptr x);                    // memory_policy.cpp

@@ -39,6 +39,7 @@ struct record_options {
 struct improve_options {
   std::string repo = "."; ///< --repo
   std::string approved;   ///< --approved
+  std::string task;       ///< of retry
   std::string interval = "300s";
   std::size_t max_cycles = 0; ///< --max-cycles; 0: without end
   bool dry_run = false;

@@ -1,3 +1,4 @@
+#include "boyd/config/redact.hpp"
 #include "boyd/config/tree.hpp"
 #include "passes.hpp"
 
@@ -121,7 +122,8 @@ parsed proposers_of(parsed source, const std::string& repository) {
 }
 
 result<tree> build_improve(const std::string& path, parsed source,
-                           const environment_lookup& environment, const time_zones& zones) {
+                           const environment_lookup& environment, const time_zones& zones,
+                           std::vector<std::string>* secrets) {
   if (!source.value)
     return failed(path, source.findings);
   auto& root = *source.value;
@@ -147,6 +149,8 @@ result<tree> build_improve(const std::string& path, parsed source,
   check_meaning(p, root, zones);
   if (!source.findings.empty())
     return failed(path, source.findings);
+  if (secrets != nullptr)
+    *secrets = with_secrets({}, p.secrets);
   fill_defaults(root);
   return *root.find("improve");
 }

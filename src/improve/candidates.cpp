@@ -2,6 +2,7 @@
 #include "boyd/improve/cycle_state.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 namespace boyd::improve {
@@ -57,8 +58,9 @@ std::vector<candidate> candidates_of(const std::vector<finding>& findings, const
     c.blocked = f.unfixable;
     if (c.blocked.empty() && (f.path.starts_with('/') || f.path.starts_with("../")))
       c.blocked = "it lies outside of the repository";
-    const auto failed = std::ranges::count_if(
-        s.failure_log, [&](const failure_entry& e) { return e.task_id == c.task_id; });
+    const auto failed = std::ranges::count_if(s.failure_log, [&](const failure_entry& e) {
+      return e.task_id == c.task_id && e.kind != failure_kind::environment;
+    });
     c.failures = static_cast<int>(failed);
     all.push_back(std::move(c));
   }
@@ -69,11 +71,49 @@ std::vector<candidate> candidates_of(const std::vector<finding>& findings, const
   return all;
 }
 
+std::string kind_of_task(const candidate& c) {
+  return std::string(name_of(c.what.from)) + (c.what.rule.empty() ? "" : ":" + c.what.rule);
+}
+
+result<std::string> take_up(cycle_state& s, const std::string& task) {
+  std::set<std::string> found;
+  for (const auto* list : {&s.paused_tasks, &s.quarantined})
+    for (const auto& id : *list)
+      if (id == task || (!task.empty() && id.starts_with(task)))
+        found.insert(id);
+  if (found.contains(task))
+    found = {task};
+  if (found.empty())
+    return fail(errc::not_found, "no task of this name is paused or quarantined", task,
+                "see them: boyd improve report");
+  if (found.size() > 1)
+    return fail(errc::invalid_argument, "several tasks begin like this", task,
+                "give more of it: " + *found.begin());
+  const auto id = *found.begin();
+  std::erase(s.paused_tasks, id);
+  std::erase(s.quarantined, id);
+  s.strikes.erase(id);
+  s.set_aside.erase(id);
+  return id;
+}
+
+void take_up_changed(cycle_state& s, const std::vector<finding>& findings) {
+  const auto ids = ids_of(findings);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const auto was = s.set_aside.find(ids[i]);
+    const auto& now = findings[i].file_hash;
+    if (was != s.set_aside.end() && !now.empty() && now != was->second)
+      static_cast<void>(take_up(s, ids[i]));
+  }
+}
+
 std::string why_passed_over(const candidate& c, const cycle_state& s) {
   if (!c.blocked.empty())
     return "blocked: " + c.blocked;
   if (holds(s.paused_tasks, c.task_id))
-    return "paused after " + std::to_string(strikes_that_pause) + " failures";
+    return s.strikes.contains(c.task_id)
+               ? "paused after " + std::to_string(strikes_that_pause) + " failures"
+               : "paused: with its patch nothing could be checked";
   if (holds(s.quarantined, c.task_id))
     return "quarantined: it fails only sometimes";
   return {};

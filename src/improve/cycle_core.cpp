@@ -9,13 +9,10 @@ namespace boyd::improve {
 
 namespace {
 
-std::string kind_of(const candidate& c) {
-  return std::string(name_of(c.what.from)) + (c.what.rule.empty() ? "" : ":" + c.what.rule);
-}
-
-bool counts_as_strike(failure_kind k) {
-  return k == failure_kind::deterministic || k == failure_kind::transient ||
-         k == failure_kind::policy;
+/// What takes too long before there is a patch is not the task's fault.
+bool counts_as_strike(failure_kind k, phase at) {
+  return k == failure_kind::deterministic || k == failure_kind::policy ||
+         (k == failure_kind::transient && at == phase::verify);
 }
 
 template <class T>
@@ -56,6 +53,7 @@ cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& op
   s.strikes = earlier.strikes;
   s.paused_tasks = earlier.paused_tasks;
   s.quarantined = earlier.quarantined;
+  s.set_aside = earlier.set_aside;
   s.answers = earlier.answers;
   return cycle_core(std::move(s), options.executors);
 }
@@ -129,6 +127,7 @@ cycle_effects cycle_core::on_scan(const std::vector<finding>& findings, scan_res
   complete(phase::scan, phase::sense);
   cycle_effects effects{saved()};
   // SENSE: what happened to these tasks before decides about their order.
+  take_up_changed(state_, findings);
   state_.candidates = candidates_of(findings, state_);
   complete(phase::sense, phase::select);
   effects.emplace_back(saved());
@@ -149,7 +148,10 @@ cycle_effects cycle_core::select(utc_time now) {
     if (!state_.candidates.empty())
       return stop(improve_status::paused,
                   "nothing is left to do: all " + std::to_string(state_.candidates.size()) +
-                      " candidates are blocked, paused or quarantined",
+                      " candidates are blocked, paused or quarantined" +
+                      (state_.paused_tasks.empty() && state_.quarantined.empty()
+                           ? ""
+                           : "; to take one of these up again: boyd improve retry TASK"),
                   now);
     if (blocked != state_.results.scanners.end())
       return stop(improve_status::paused, blocked->name + " could not run: " + blocked->problem,
@@ -162,21 +164,38 @@ cycle_effects cycle_core::select(utc_time now) {
   if (!preflight_.hindrance.empty() || !preflight_.dirty.empty())
     return stop(improve_status::paused,
                 preflight_.hindrance.empty() ? preflight_.dirty : preflight_.hindrance, now);
+  // What tests cannot tell now they cannot tell of a patch either.
+  const auto silent = std::ranges::find_if(state_.results.scanners,
+                                           [](const auto& s) { return s.blocked && s.is_test; });
+  if (silent != state_.results.scanners.end())
+    return stop(improve_status::paused,
+                silent->name + " could not run, so no change can be verified: " + silent->problem,
+                now);
   complete(phase::select, phase::execute);
   climb(rung_for(*state_.selected, state_.failure_log));
   cycle_effects effects{saved()};
-  if (chosen->what.from == finding_source::test)
-    effects.emplace_back(effect::recheck{*state_.selected});
-  else
-    effects.emplace_back(asked());
+  effects.push_back(begun());
   return effects;
 }
 
+/// Programs may tell another thing the next time; Boyd's own eyes do not.
+cycle_effect cycle_core::begun() const {
+  if (state_.selected->what.from == finding_source::hygiene)
+    return asked();
+  return effect::recheck{*state_.selected};
+}
+
 cycle_effects cycle_core::on_recheck(const check_end& c, utc_time now) {
-  if (!c.passed)
-    return {asked()};
-  state_.quarantined.push_back(state_.selected->task_id);
-  return fail_task(failure_kind::flaky, "it passed when it was run again", now);
+  if (c.passed)
+    return fail_task(failure_kind::flaky, "it was not found when the scanner ran again", now);
+  if (c.failure == failure_kind::flaky)
+    return fail_task(failure_kind::flaky, c.detail, now);
+  if (c.failure == failure_kind::environment || c.failure == failure_kind::transient)
+    return fail_task(c.failure, "it could not be checked again: " + c.detail, now);
+  if (!c.could_run)
+    return fail_task(failure_kind::environment, "its proof does not work: " + c.detail, now);
+  state_.execution.evidence = c.printed;
+  return ask_again();
 }
 
 cycle_effects cycle_core::ask_again() {
@@ -186,7 +205,7 @@ cycle_effects cycle_core::ask_again() {
 effect::ask cycle_core::asked() const {
   const auto rung = state_.execution.rung;
   const bool edits = rung < executors_.size() && executors_[rung].edits;
-  return {*state_.selected, task_prompt(state_, edits), state_.execution.executor};
+  return {*state_.selected, state_.execution.executor, edits};
 }
 
 /// The strongest is asked again where there is no stronger one.
@@ -206,7 +225,7 @@ cycle_effects cycle_core::on_answer(answer_end a, utc_time now) {
     return fail_task(a.failure, "the executor failed: " + a.reason, now);
   passing_failures_ = 0;
   ++state_.execution.tries;
-  return {effect::judge{std::move(a.text)}};
+  return {effect::judge{std::move(a.text), a.is_diff}};
 }
 
 /// Nobody's fault: no strike.
@@ -307,11 +326,7 @@ cycle_effects cycle_core::on_rolled_back(const result<undo_end>& end, utc_time n
     state_.execution.tries = 0;
     state_.execution.refusals.clear();
     state_.execution.applied = false;
-    cycle_effects effects{saved()};
-    effects.emplace_back(effect::recheck{*state_.selected});
-    if (state_.selected->what.from != finding_source::test)
-      effects.back() = asked();
-    return effects;
+    return {saved(), begun()};
   }
   state_.execution.applied = false;
   if (!end->told.empty())
@@ -331,7 +346,7 @@ cycle_effects cycle_core::learn(utc_time now) {
   const auto& task = *state_.selected;
   const auto approach = state_.execution.patch ? state_.execution.patch->summary : std::string();
   if (state_.outcome == "SUCCESS") {
-    state_.successes.push_back({state_.cycle_id, task.task_id, kind_of(task), approach,
+    state_.successes.push_back({state_.cycle_id, task.task_id, kind_of_task(task), approach,
                                 state_.execution.executor, state_.execution.spent});
     state_.strikes.erase(task.task_id);
     keep_newest(state_.successes, kept_successes);
@@ -340,17 +355,30 @@ cycle_effects cycle_core::learn(utc_time now) {
                                   std::string(name_of(*state_.last_completed)), state_.reason,
                                   approach, state_.execution.executor, state_.execution.spent});
     keep_newest(state_.failure_log, kept_failures);
-    if (state_.failure == failure_kind::flaky &&
-        std::ranges::find(state_.quarantined, task.task_id) == state_.quarantined.end())
-      state_.quarantined.push_back(task.task_id);
-    if (counts_as_strike(state_.failure) && ++state_.strikes[task.task_id] == strikes_that_pause)
-      state_.paused_tasks.push_back(task.task_id);
+    if (state_.failure == failure_kind::flaky)
+      set_aside(state_.quarantined);
+    const auto at = *state_.last_completed;
+    if (counts_as_strike(state_.failure, at) &&
+        ++state_.strikes[task.task_id] == strikes_that_pause)
+      set_aside(state_.paused_tasks);
+    // A patch that nothing can be checked with would be paid for again and again.
+    if (state_.failure == failure_kind::environment && at == phase::verify)
+      set_aside(state_.paused_tasks);
   }
   complete(phase::learn, phase::checkpoint);
   cycle_effects effects{saved()};
   for (auto& e : checkpoint(now))
     effects.push_back(std::move(e));
   return effects;
+}
+
+/// Puts the task where it is not chosen any more, until its file is another one.
+void cycle_core::set_aside(std::vector<std::string>& list) {
+  const auto& task = *state_.selected;
+  if (std::ranges::find(list, task.task_id) == list.end())
+    list.push_back(task.task_id);
+  if (!task.what.file_hash.empty())
+    state_.set_aside[task.task_id] = task.what.file_hash;
 }
 
 cycle_effects cycle_core::checkpoint(utc_time now) {
@@ -396,39 +424,11 @@ cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_ti
     state_.last_completed = phase::checkpoint;
   }
   // A crash between the two writes the report once more.
-  return {effect::report{}, saved()};
-}
-
-std::string task_prompt(const cycle_state& s, bool edits) {
-  const auto& task = *s.selected;
-  std::string text = "One task in this repository is to be done, and nothing else.\n\nTask " +
-                     task.task_id + ": " + task.title + "\n" + task.description + "\n";
-  if (!task.what.text.empty() && task.what.from == finding_source::lint)
-    text += "The line: " + task.what.text + "\n";
-  for (const auto& r : s.execution.refusals)
-    text += "\nYour patch was refused: " + r + "\n";
-  for (const auto& f : s.failure_log)
-    if (f.task_id == task.task_id)
-      text += "\nFailed before (" + std::string(name_of(f.kind)) +
-              "): " + (f.approach.empty() ? "" : f.approach + ": ") + f.reason + "\n";
-  for (const auto& e : s.successes)
-    if (e.kind == kind_of(task) && !e.approach.empty())
-      text += "\nWorked for a task of this kind: " + e.approach + "\n";
-  const auto most = "At most " + std::to_string(most_patch_files) + " files and " +
-                    std::to_string(most_diff_lines) +
-                    " changed lines. Tests and linters decide whether it counts, not the answer.\n";
-  if (edits)
-    return text +
-           "\nChange the files of this repository, in your working directory. What you changed is "
-           "the patch: change nothing else, and commit nothing. Then say in one line what you "
-           "did. " +
-           most;
-  return text +
-         "\nAnswer with one JSON object: {\"summary\": \"one line\", \"files\": [{\"path\": "
-         "\"relative/path\", \"action\": \"create|modify|delete\", \"content\": \"the whole new "
-         "content\"}]}, or with \"diff\" (hunks of a unified diff) instead of \"content\", or with "
-         "a unified diff alone. " +
-         most;
+  cycle_effects effects{effect::report{}, saved()};
+  // The copy of the state still has the contents of the patch, which nobody needs any more.
+  if (state_.execution.patch && !state_.awaits_approval())
+    effects.emplace_back(saved());
+  return effects;
 }
 
 } // namespace boyd::improve

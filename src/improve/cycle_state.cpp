@@ -81,7 +81,9 @@ json json_of(const finding& f) {
           {"message", f.message},
           {"text", f.text},
           {"is_warning", f.is_warning},
-          {"unfixable", f.unfixable}};
+          {"unfixable", f.unfixable},
+          {"is_group", f.is_group},
+          {"file_hash", f.file_hash}};
 }
 
 finding finding_of(const json& j) {
@@ -96,6 +98,8 @@ finding finding_of(const json& j) {
   f.text = j.at("text");
   f.is_warning = j.at("is_warning");
   f.unfixable = j.at("unfixable");
+  f.is_group = j.value("is_group", false); // states of older versions have neither
+  f.file_hash = j.value("file_hash", "");
   return f;
 }
 
@@ -126,7 +130,8 @@ json json_of(const scan_results& r) {
                         {"failures", s.failures},
                         {"passed", s.passed},
                         {"problem", s.problem},
-                        {"blocked", s.blocked}});
+                        {"blocked", s.blocked},
+                        {"is_test", s.is_test}});
   return {{"scanners", std::move(scanners)},  {"lint_errors", r.lint_errors},
           {"test_failures", r.test_failures}, {"hygiene_issues", r.hygiene_issues},
           {"total_issues", r.total_issues},   {"advice", r.advice}};
@@ -136,7 +141,7 @@ scan_results results_of(const json& j) {
   scan_results r;
   for (const auto& s : j.at("scanners"))
     r.scanners.push_back({s.at("name"), s.at("errors"), s.at("failures"), s.at("passed"),
-                          s.at("problem"), s.at("blocked")});
+                          s.at("problem"), s.at("blocked"), s.value("is_test", false)});
   r.lint_errors = j.at("lint_errors");
   r.test_failures = j.at("test_failures");
   r.hygiene_issues = j.at("hygiene_issues");
@@ -145,14 +150,17 @@ scan_results results_of(const json& j) {
   return r;
 }
 
-json json_of(const accepted_patch& p) {
+/// `contents`: with the new contents, in which older secrets of a file may stand.
+json json_of(const accepted_patch& p, bool contents) {
   json changes = json::array();
-  for (const auto& c : p.changes)
+  for (const auto& c : p.changes) {
     changes.push_back({{"path", c.path},
                        {"action", name_of(c.action)},
                        {"before", c.before_hash},
-                       {"mode", c.mode},
-                       {"after", c.after}});
+                       {"mode", c.mode}});
+    if (contents)
+      changes.back()["after"] = c.after;
+  }
   return {{"summary", p.summary},
           {"diff_lines", p.diff_lines},
           {"digest", p.digest},
@@ -166,7 +174,7 @@ accepted_patch patch_of(const json& j) {
   p.digest = j.at("digest");
   for (const auto& c : j.at("changes"))
     p.changes.push_back({c.at("path"), value_in(actions, c.at("action")), c.at("before"),
-                         c.at("mode"), c.at("after")});
+                         c.at("mode"), c.value("after", "")});
   return p;
 }
 
@@ -188,14 +196,12 @@ spending spending_of(const json& j) {
           it->at("turns")};
 }
 
-json json_of(const execution_result& e) {
-  return {{"executor", e.executor},
-          {"rung", e.rung},
-          {"cost", json_of(e.spent)},
-          {"tries", e.tries},
-          {"applied", e.applied},
-          {"refusals", e.refusals},
-          {"patch", e.patch ? json_of(*e.patch) : json(nullptr)}};
+json json_of(const execution_result& e, bool contents) {
+  return {
+      {"executor", e.executor},   {"rung", e.rung},
+      {"cost", json_of(e.spent)}, {"tries", e.tries},
+      {"applied", e.applied},     {"refusals", e.refusals},
+      {"evidence", e.evidence},   {"patch", e.patch ? json_of(*e.patch, contents) : json(nullptr)}};
 }
 
 json json_of(const verification_result& v) {
@@ -249,6 +255,7 @@ void read_kept(const json& j, cycle_state& s) {
   s.strikes = j.at("strikes").get<std::map<std::string, int>>();
   s.paused_tasks = j.at("paused_tasks").get<std::vector<std::string>>();
   s.quarantined = j.at("quarantined").get<std::vector<std::string>>();
+  s.set_aside = j.value("set_aside", std::map<std::string, std::string>());
   s.answers = j.at("answers");
 }
 
@@ -283,6 +290,7 @@ cycle_state state_of(const json& j) {
   s.execution.tries = e.at("tries");
   s.execution.applied = e.at("applied");
   s.execution.refusals = e.at("refusals").get<std::vector<std::string>>();
+  s.execution.evidence = e.value("evidence", "");
   if (const auto& p = e.at("patch"); !p.is_null())
     s.execution.patch = patch_of(p);
   const auto& v = j.at("verification_result");
@@ -320,7 +328,8 @@ std::string state_json(const cycle_state& s) {
   j["base"] = s.base;
   j["candidates"] = list_of(s.candidates);
   j["selected_task"] = s.selected ? json_of(*s.selected) : json(nullptr);
-  j["execution_result"] = json_of(s.execution);
+  // Who reads it needs the contents only while the patch is not settled.
+  j["execution_result"] = json_of(s.execution, s.is_open() || s.awaits_approval());
   j["verification_result"] = json_of(s.verification);
   j["commit"] = s.commit;
   j["failure_log"] = list_of(s.failure_log);
@@ -328,6 +337,7 @@ std::string state_json(const cycle_state& s) {
   j["strikes"] = s.strikes;
   j["paused_tasks"] = s.paused_tasks;
   j["quarantined"] = s.quarantined;
+  j["set_aside"] = s.set_aside;
   j["answers"] = s.answers;
   return dumped(j);
 }
@@ -430,7 +440,7 @@ std::string report_json(const cycle_state& s) {
   j.update(head_of(s));
   j["candidates"] = s.candidates.size();
   j["selected_task"] = s.selected ? json_of(*s.selected) : json(nullptr);
-  j["execution_result"] = json_of(s.execution);
+  j["execution_result"] = json_of(s.execution, false);
   j["verification_result"] = json_of(s.verification);
   j["executor"] = s.execution.executor;
   j["cost"] = json_of(s.execution.spent);

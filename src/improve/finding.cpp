@@ -1,9 +1,10 @@
 #include "boyd/improve/finding.hpp"
 
-#include "boyd/config/secret_shapes.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/improve/task_prompt.hpp"
 #include "report_internal.hpp"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace boyd::improve {
 namespace {
 
 constexpr std::size_t message_characters = 2000;
+constexpr const char* cut_mark = " … (cut)";
 /// Of the hash; a repository has some thousand findings at most.
 constexpr std::size_t id_characters = 12;
 
@@ -82,11 +84,13 @@ void report_builder::add(finding f) {
     ++report_.more;
     return;
   }
-  f.message = config::redact_shapes(
-      std::string(cut_characters(sanitize_utf8(trim(f.message)), message_characters)));
+  const auto message = clean(trim(f.message));
+  f.message = std::string(cut_characters(message, message_characters));
+  if (f.message.size() < message.size())
+    f.message += cut_mark;
   f.path = sanitize_utf8(relative(std::move(f.path)));
-  f.rule = sanitize_utf8(f.rule);
-  f.test = sanitize_utf8(f.test);
+  f.rule = clean(f.rule);
+  f.test = clean(f.test);
   report_.findings.push_back(std::move(f));
 }
 
@@ -97,8 +101,28 @@ void report_builder::failed(std::string test, std::string message) {
   add(std::move(f));
 }
 
+void report_builder::broken(std::string group, std::string message) {
+  auto f = blank();
+  f.test = std::move(group);
+  f.is_group = true;
+  for (const auto& place : places_in(message)) {
+    auto path = relative(place.path);
+    if (!f.path.empty() || path.starts_with('/') || path.starts_with("../") ||
+        path.find('.') == path.npos)
+      continue;
+    f.path = std::move(path);
+    f.line = place.line;
+  }
+  f.message = std::move(message);
+  add(std::move(f));
+}
+
 void report_builder::passed(std::string test) {
-  report_.passed.push_back(sanitize_utf8(test));
+  report_.passed.push_back(clean(test));
+}
+
+std::string report_builder::clean(std::string_view text) const {
+  return config::redact_text(sanitize_utf8(text), secrets_);
 }
 
 std::string report_builder::relative(std::string path) const {
@@ -127,13 +151,14 @@ std::string member(const nlohmann::json& object, const char* key) {
 }
 
 result<scan_report> read_report(report_format form, finding_source from, const std::string& scanner,
-                                const std::string& root, std::string_view report) {
+                                const std::string& root, std::string_view report,
+                                const std::vector<std::string>& secrets) {
   if (report.size() > report_bytes)
     return fail(errc::limit_exceeded,
                 "the report of " + scanner + " is longer than " + std::to_string(report_bytes) +
                     " bytes",
                 {}, "let the scanner look at less at a time");
-  report_builder into(from, scanner, root);
+  report_builder into(from, scanner, root, secrets);
   result<void> done;
   switch (form) {
   case report_format::sarif:

@@ -1,3 +1,4 @@
+#include "boyd/config/redact.hpp"
 #include "boyd/config/secret_shapes.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
@@ -178,8 +179,23 @@ result<void> check_silence(const proposed_change& c, const std::string& before,
   return refuse(c.path, "it tells a linter to look away: what is not looked at is not mended");
 }
 
+std::size_t count_of(std::string_view word, std::string_view text) {
+  std::size_t n = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size()))
+    ++n;
+  return n;
+}
+
+/// Whoever was shown "[redacted]" wrote it in the place of a secret.
+bool loses_secret(const std::string& before, const std::string& after,
+                  const std::vector<std::string>& secrets) {
+  constexpr std::string_view mark = "[redacted]";
+  return count_of(mark, after) > count_of(mark, before) &&
+         config::redact_text(before, secrets) != before;
+}
+
 result<std::string> content_of(const proposed_change& c, const tree_entry& there,
-                               std::uint64_t largest) {
+                               const gate_rules& rules) {
   if (c.action == action_t::remove)
     return std::string();
   auto after = c.has_content ? result<std::string>(c.content) : apply_diff(there.content, c.diff);
@@ -187,15 +203,19 @@ result<std::string> content_of(const proposed_change& c, const tree_entry& there
     after.error().where = c.path;
     return after;
   }
-  if (after->size() > largest && after->size() > there.content.size())
+  if (after->size() > rules.largest_file && after->size() > there.content.size())
     return fail(errc::limit_exceeded,
-                "the new content is longer than " + std::to_string(largest) + " bytes", c.path);
+                "the new content is longer than " + std::to_string(rules.largest_file) + " bytes",
+                c.path);
   if (sanitize_utf8(*after) != *after)
     return refuse(c.path, "the new content is binary, or not UTF-8");
   if (c.action == action_t::modify && *after == there.content)
     return fail(errc::invalid_argument, "the patch changes nothing in it", c.path);
   if (adds_secret(there.content, *after))
     return refuse(c.path, "the new content has something that looks like a secret");
+  if (loses_secret(there.content, *after, rules.secrets))
+    return refuse(c.path, "the new content has [redacted] in the place of a secret that you were "
+                          "not shown: give a diff that leaves this line alone");
   return after;
 }
 
@@ -244,7 +264,7 @@ result<accepted_patch> judge_patch(const proposal& p, const gate_rules& rules, w
                   c.path);
     if (auto done = check_place(c, *there); !done)
       return fail(std::move(done.error()));
-    auto after = content_of(c, *there, rules.largest_file);
+    auto after = content_of(c, *there, rules);
     if (!after)
       return fail(std::move(after.error()));
     if (auto done = check_presence(c, *after, rules.task); !done)

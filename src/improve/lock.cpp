@@ -29,7 +29,7 @@ std::optional<recorded> read(const std::string& text) {
     return std::nullopt;
   try {
     recorded r;
-    r.holder = {j.at("pid"), j.at("start_ticks"), j.at("nonce")};
+    r.holder = {j.at("pid"), j.at("start_ticks"), j.at("nonce"), j.value("boot_id", "")};
     r.renewed = from_unix_ms(j.at("renewed_ms"));
     return r;
   } catch (const nlohmann::json::exception&) {
@@ -53,6 +53,7 @@ std::string repository_lock::text() const {
   return nlohmann::json{{"pid", ports_.self.pid},
                         {"start_ticks", ports_.self.start_ticks},
                         {"nonce", ports_.self.nonce},
+                        {"boot_id", ports_.self.boot_id},
                         {"renewed_ms", to_unix_ms(ports_.clock.now())}}
              .dump() +
          "\n";
@@ -70,6 +71,7 @@ result<void> repository_lock::make() {
     return moved;
   }
   held_ = true;
+  renewed_ = ports_.clock.steady();
   return {};
 }
 
@@ -136,7 +138,14 @@ result<void> repository_lock::keep() {
     return fail(errc::locked, "another cycle has taken over the lock of this repository", path_,
                 "this one ends here; nothing of it is half written");
   }
+  renewed_ = ports_.clock.steady();
   return files::write_atomic(ports_.files, path_, text());
+}
+
+void repository_lock::renew() {
+  constexpr int parts = 10;
+  if (held_ && ports_.clock.steady() - renewed_ >= lock_ttl / parts)
+    static_cast<void>(keep());
 }
 
 } // namespace boyd::improve

@@ -19,6 +19,9 @@ class repository_lock {
   result<void> acquire();
   /// Renews it; `locked`: another cycle has taken it over.
   result<void> keep();
+  /// Renews it when a good part of its time is over, for those who wait: keep() finds out later
+  /// that it was lost.
+  void renew();
 
  private:
   result<void> make();
@@ -29,6 +32,7 @@ class repository_lock {
   std::string path_;
   const improve_ports& ports_;
   bool held_ = false;
+  steady_time renewed_{}; ///< when it was written last
 };
 
 } // namespace boyd::improve

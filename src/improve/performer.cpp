@@ -1,10 +1,11 @@
 #include "boyd/improve/performer.hpp"
 
-#include "boyd/config/secret_shapes.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/improve/patch.hpp"
+#include "boyd/improve/task_prompt.hpp"
 #include "boyd/improve/undo.hpp"
 #include "lock_internal.hpp"
 #include "scanning_internal.hpp"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,7 +23,7 @@ namespace boyd::improve {
 
 namespace {
 
-constexpr std::size_t excerpt_bytes = std::size_t{64} << 10;
+constexpr std::size_t read_bytes = std::size_t{1} << 20;
 constexpr std::size_t named_changes = 5;
 constexpr std::size_t day_characters = 8;
 constexpr std::size_t shown_hash = 10;
@@ -50,18 +52,18 @@ answer_end answer_of(const command_end& end) {
   if (end.exit_code == 0)
     return {end.out, failure_kind::none, {}};
   const auto told = first_line(end.err.empty() ? end.out : end.err);
-  return {
-      {},
-      sounds_passing(end) ? failure_kind::transient : failure_kind::deterministic,
-      config::redact_shapes("code " + std::to_string(end.exit_code) + ": " + sanitize_utf8(told))};
+  return {{},
+          sounds_passing(end) ? failure_kind::transient : failure_kind::deterministic,
+          config::redact_text("code " + std::to_string(end.exit_code) + ": " + sanitize_utf8(told),
+                              {})};
 }
 
 /// One cycle being carried out.
 class performer {
  public:
   performer(const improve_order& order, const improve_ports& ports)
-      : order_(order), ports_(ports), outputs_(order.root + "/" + order.settings.outputs),
-        lock_(outputs_ + "/lock", ports), scanning_(order, ports),
+      : order_(order), ports_(renewing(ports)), outputs_(order.root + "/" + order.settings.outputs),
+        lock_(outputs_ + "/lock", ports_), scanning_(order, ports_),
         undo_(order.root, outputs_, ports.files, ports.tree) {}
 
   result<cycle_state> run() {
@@ -89,7 +91,40 @@ class performer {
     return core_->state();
   }
 
+  result<std::string> retry(const std::string& task) {
+    if (auto done = prepare(); !done)
+      return fail(std::move(done.error()));
+    auto state = earlier();
+    if (!state)
+      return fail(std::move(state.error()));
+    auto id = take_up(*state, task);
+    if (id)
+      write(outputs_ + "/state.json", state_json(*state), true);
+    if (broken_)
+      return fail(std::move(*broken_));
+    return id;
+  }
+
  private:
+  /// The same ports; the lock is renewed while programs and agents work.
+  improve_ports renewing(const improve_ports& ports) {
+    auto own = ports;
+    own.run = [this, &ports](command_order order) {
+      order.while_waiting = [this] { lock_.renew(); };
+      return ports.run(order);
+    };
+    own.agent = [this, &ports](agent_order order) {
+      order.while_waiting = [this] { lock_.renew(); };
+      return ports.agent(order);
+    };
+    if (ports.tell)
+      own.tell = [this, &ports](const std::string& text) {
+        const auto& s = core_->state();
+        ports.tell((s.is_open() ? std::string(name_of(s.at)) + ": " : "") + text);
+      };
+    return own;
+  }
+
   result<void> prepare() {
     for (const auto& directory : {outputs_, order_.root + "/" + order_.settings.logs}) {
       if (auto done = ports_.files.make_directories(directory); !done)
@@ -171,7 +206,7 @@ class performer {
     auto file = ports_.files.open(directory + "/" + s.cycle_id + ".log", open_mode::append);
     if (file)
       (*file)->write(format_rfc3339(ports_.clock.now(), true) + " " + std::string(name_of(s.at)) +
-                     " " + config::redact_shapes(text) + "\n");
+                     " " + config::redact_text(text, order_.settings.secrets) + "\n");
   }
 
   /// False: the cycle cannot go on.
@@ -325,6 +360,7 @@ class performer {
       r.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
     r.protected_paths = {order_.settings.protect, judging_files(order_.settings, order_.root),
                          order_.settings.may_change, order_.settings.may_change_tests};
+    r.secrets = order_.settings.secrets;
     if (core_->state().selected)
       r.task = core_->state().selected->what;
     if (order_.settings.hygiene.enabled)
@@ -349,7 +385,9 @@ class performer {
   }
 
   void perform(const effect::ask& e) {
-    tell("asking " + (e.executor.empty() ? "" : e.executor + " ") + "for a patch: " + e.task.title);
+    tell("asking " + (e.executor.empty() ? "" : e.executor + " ") + "for a patch, try " +
+         std::to_string(core_->state().execution.tries + 1) + " of " + std::to_string(most_tries) +
+         ": " + e.task.title);
     const auto before = ready_tree();
     if (!before || !before->tracked.empty())
       return disturbed(before ? not_committed(before->tracked) : to_string(before.error()), {});
@@ -366,9 +404,9 @@ class performer {
   answer_end answer_to(const effect::ask& e) {
     const auto& x = order_.settings.executor;
     const auto prompt =
-        e.prompt + (order_.guidance.empty() ? "" : "\n" + order_.guidance + "\n") + excerpt(e.task);
+        config::redact_text(task_prompt(core_->state(), parts_of(e)), order_.settings.secrets);
     if (!e.executor.empty())
-      return ports_.agent(e.executor, prompt);
+      return ports_.agent({e.executor, prompt});
     if (x.kind != executor_settings::kind_t::script)
       return answer_of(ports_.run({x.argv, order_.root, prompt, x.timeout}));
     auto scripted = ports_.scripted(core_->state().answers);
@@ -376,18 +414,51 @@ class performer {
                     : answer_end{{}, failure_kind::environment, to_string(scripted.error())};
   }
 
-  std::string excerpt(const candidate& task) {
-    if (task.what.path.empty())
-      return {};
-    const auto part = ports_.inside.read(order_.root, task.what.path, 0, excerpt_bytes);
-    if (!part)
-      return {};
-    return "\nThe file " + task.what.path +
-           (part->size > part->text.size() ? " (its beginning)" : "") + ":\n" + part->text;
+  prompt_parts parts_of(const effect::ask& e) {
+    prompt_parts parts;
+    parts.edits = e.edits;
+    parts.closed = order_.settings.protect;
+    for (const auto& own : {order_.settings.outputs, order_.settings.logs})
+      parts.closed.push_back(own + "/**");
+    std::ranges::move(judging_files(order_.settings, order_.root),
+                      std::back_inserter(parts.closed));
+    parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
+                           "settings of tests, linters, editors and agents)");
+    if (e.task.what.from == finding_source::test && !order_.settings.may_change_tests)
+      parts.closed.push_back("files that hold tests");
+    parts.refused = refused_;
+    parts.guidance = order_.guidance;
+    std::vector<named_place> places{{e.task.what.path, e.task.what.line}};
+    std::ranges::move(places_in(core_->state().execution.evidence + "\n" + e.task.what.message),
+                      std::back_inserter(places));
+    std::size_t room = shown_file_bytes;
+    for (const auto& place : places) {
+      const bool is_known =
+          std::ranges::find(parts.files, place.path, &prompt_file::path) != parts.files.end();
+      if (place.path.empty() || is_known || parts.files.size() == shown_files)
+        continue;
+      if (auto file = file_at(place, room)) {
+        room -= std::min(room, file->text.size());
+        parts.files.push_back(std::move(*file));
+      }
+    }
+    return parts;
+  }
+
+  std::optional<prompt_file> file_at(const named_place& place, std::size_t most) {
+    const auto part = ports_.inside.read(order_.root, place.path, 0, read_bytes);
+    if (!part || part->text.find('\0') != std::string::npos || most == 0)
+      return std::nullopt;
+    auto file = around(place.path, redact_lines(sanitize_utf8(part->text), order_.settings.secrets),
+                       place.line, most);
+    file.is_cut = part->size > part->text.size();
+    return file;
   }
 
   void perform(const effect::judge& e) {
-    take(core_->on_judged(judge(e.answer), ports_.clock.now()));
+    auto patch = judge(e);
+    refused_ = patch || e.is_diff ? std::string() : e.answer;
+    take(core_->on_judged(std::move(patch), ports_.clock.now()));
   }
 
   /// What is changed or removed must stand in HEAD: of any other file there is no second copy once
@@ -411,8 +482,8 @@ class performer {
     return {};
   }
 
-  result<accepted_patch> judge(const std::string& answer) {
-    auto p = read_proposal(answer);
+  result<accepted_patch> judge(const effect::judge& e) {
+    auto p = e.is_diff ? read_diff(e.answer) : read_proposal(e.answer);
     if (!p) {
       log("refused: " + to_string(p.error()));
       return fail(std::move(p.error()));
@@ -578,7 +649,8 @@ class performer {
     tell(std::string(name_of(s.status)) + ": " + s.reason);
   }
 
-  /// What the patch changes, for people: as it stands now, while it waits for approval.
+  /// What the patch changes, for people: as it stands now, while it waits for approval. Secrets
+  /// that the file has already are not shown.
   std::string patch_text(const accepted_patch& p) {
     std::string text = "# " + p.summary + "\n# digest " + p.digest + "\n";
     for (const auto& c : p.changes) {
@@ -588,12 +660,13 @@ class performer {
       text += "# " + std::string(name_of(c.action)) + " " + c.path + "\n" +
               render_diff(c.path, before, c.after);
     }
-    return text;
+    return config::redact_text(std::move(text), order_.settings.secrets);
   }
 
   const improve_order& order_;
-  const improve_ports& ports_;
+  const improve_ports ports_;
   std::string outputs_;
+  std::string refused_; ///< the last answer, if it was refused
   repository_lock lock_;
   scanning scanning_;
   undo_log undo_;
@@ -617,6 +690,11 @@ result<cycle_state> latest_state(const std::string& root, const improve_settings
 
 result<cycle_state> run_cycle(const improve_order& order, const improve_ports& ports) {
   return performer(order, ports).run();
+}
+
+result<std::string> retry_task(const improve_order& order, const improve_ports& ports,
+                               const std::string& task) {
+  return performer(order, ports).retry(task);
 }
 
 } // namespace boyd::improve

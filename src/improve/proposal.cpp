@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -52,13 +54,60 @@ bool begins_hunk(std::string_view line) {
   return line.starts_with("@@ -");
 }
 
+/// Lines that a hunk has of the old and of the new file.
+struct hunk_size {
+  std::size_t before = 0;
+  std::size_t after = 0;
+
+  bool operator==(const hunk_size&) const = default;
+  bool exceeds(const hunk_size& other) const {
+    return before > other.before || after > other.after;
+  }
+  void count(char sign) {
+    before += sign != '+' && sign != '\\' ? 1 : 0;
+    after += sign != '-' && sign != '\\' ? 1 : 0;
+  }
+};
+
+struct hunk_head {
+  std::string begin; ///< "@@ -12" and "+14", between which the sizes stand
+  std::string second;
+  hunk_size size;
+};
+
+/// "@@ -12,3 +14,5 @@ words"
+hunk_head head_of(std::string_view line) {
+  hunk_head h;
+  const auto number = [&line](std::string_view before) {
+    if (!line.starts_with(before))
+      return std::size_t{1};
+    line.remove_prefix(before.size());
+    std::size_t n = 0;
+    const auto done = std::from_chars(line.data(), line.data() + line.size(), n);
+    line.remove_prefix(static_cast<std::size_t>(done.ptr - line.data()));
+    return n;
+  };
+  h.begin = "@@ -" + std::to_string(number("@@ -"));
+  h.size.before = number(",");
+  h.second = " +" + std::to_string(number(" +"));
+  h.size.after = number(",");
+  return h;
+}
+
+bool is_blank(std::string_view line) {
+  return trim(line).empty();
+}
+
 /// Reads unified diffs of several files.
 class diff_reader {
  public:
+  /// `ends_here`: the text was handed over as a diff, so its end is the end of the last hunk.
+  explicit diff_reader(bool ends_here) : ends_here_(ends_here) {}
+
   result<std::vector<proposed_change>> read(std::string_view text) {
-    const auto lines = split(text, '\n');
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const auto line = lines[i];
+    lines_ = split(text, '\n');
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      const auto line = lines_[i];
       if (auto why = why_refused(line); !why.empty())
         return fail(errc::refused, std::move(why));
       if (line.starts_with("diff --git ")) {
@@ -66,12 +115,14 @@ class diff_reader {
           break;
         is_open_ = true;
       }
-      if (!line.starts_with("--- ") || i + 1 == lines.size() || !lines[i + 1].starts_with("+++ "))
+      if (!begins_file(i) || line.starts_with("diff --git "))
         continue;
-      const auto from = path_in(line);
-      const auto to = path_in(lines[i + 1]);
+      changes_.push_back(change_of(path_in(line), path_in(lines_[i + 1])));
       is_open_ = false;
-      i = take_hunks(lines, i + 2, change_of(from, to));
+      const auto last = take_hunks(i + 2, changes_.back().diff);
+      if (!last)
+        return fail(last.error().code, last.error().what, changes_.back().path, last.error().next);
+      i = *last;
     }
     if (is_open_)
       return fail(errc::refused, "a file of the diff has no lines that change", {},
@@ -92,28 +143,102 @@ class diff_reader {
     return c;
   }
 
+  bool begins_file(std::size_t i) const {
+    return lines_[i].starts_with("diff --git ") ||
+           (lines_[i].starts_with("--- ") && i + 1 < lines_.size() &&
+            lines_[i + 1].starts_with("+++ "));
+  }
+
+  static bool may_stand_in_hunk(std::string_view line) {
+    return line.empty() || std::string_view(" +-\\").find(line.front()) != line.npos;
+  }
+
   /// The index of the last line of the file's hunks.
-  std::size_t take_hunks(const std::vector<std::string_view>& lines, std::size_t i,
-                         proposed_change c) {
-    for (; i < lines.size(); ++i) {
-      const auto line = lines[i];
-      const bool next_file =
-          line.starts_with("diff --git ") ||
-          (line.starts_with("--- ") && i + 1 < lines.size() && lines[i + 1].starts_with("+++ "));
-      const bool in_hunk =
-          !c.diff.empty() && (line.empty() || line.front() == ' ' || line.front() == '+' ||
-                              line.front() == '-' || line.front() == '\\');
-      if (next_file || (!begins_hunk(line) && !in_hunk))
-        break;
-      c.diff.append(line).append("\n");
+  result<std::size_t> take_hunks(std::size_t i, std::string& diff) {
+    while (i < lines_.size() && begins_hunk(lines_[i])) {
+      const auto end = take_hunk(i, diff);
+      if (!end)
+        return end;
+      i = *end;
     }
-    changes_.push_back(std::move(c));
     return i - 1;
   }
 
+  /// Takes the hunk whose head is line `at`; the index behind it. Its numbers say how long it is.
+  /// Where they are wrong it counts as far as it goes, if it is certain how far that is.
+  result<std::size_t> take_hunk(std::size_t at, std::string& diff) {
+    const auto head = head_of(lines_[at]);
+    hunk_size found;
+    auto end = at + 1;
+    while (end < lines_.size() && found != head.size && !found.exceeds(head.size) &&
+           may_stand_in_hunk(lines_[end])) {
+      found.count(lines_[end].empty() ? ' ' : lines_[end].front());
+      ++end;
+    }
+    while (end < lines_.size() && lines_[end].starts_with("\\"))
+      ++end;
+    auto rest = end;
+    while (rest < lines_.size() && is_blank(lines_[rest]))
+      ++rest;
+    const bool is_signature = rest < lines_.size() && lines_[rest] == "-- ";
+    const bool goes_on = rest < lines_.size() && !is_signature && !begins_file(rest) &&
+                         may_stand_in_hunk(lines_[rest]);
+    if (found == head.size && !goes_on) {
+      keep(head, found, at + 1, end, diff);
+      return rest;
+    }
+    return take_miscounted(head, at, diff);
+  }
+
+  result<std::size_t> take_miscounted(const hunk_head& head, std::size_t at, std::string& diff) {
+    auto end = at + 1;
+    while (end < lines_.size() && !begins_file(end) && may_stand_in_hunk(lines_[end]))
+      ++end;
+    const bool is_certain = end == lines_.size() ? ends_here_
+                                                 : begins_file(end) || begins_hunk(lines_[end]) ||
+                                                       lines_[end].starts_with("```");
+    auto last = end;
+    while (last > at + 1 && is_blank(lines_[last - 1]))
+      --last;
+    hunk_size found;
+    for (auto i = at + 1; i < last; ++i)
+      found.count(lines_[i].empty() ? ' ' : lines_[i].front());
+    if (!is_certain)
+      return fail(errc::parse_error,
+                  "the hunk " + std::string(lines_[at]) + " has " + std::to_string(found.before) +
+                      " old and " + std::to_string(found.after) +
+                      " new lines, which is not what its numbers say",
+                  {}, "count again, or give the whole content");
+    keep(head, found, at + 1, last, diff);
+    return end;
+  }
+
+  void keep(const hunk_head& head, const hunk_size& size, std::size_t from, std::size_t to,
+            std::string& diff) const {
+    diff += head.begin + "," + std::to_string(size.before) + head.second + "," +
+            std::to_string(size.after) + " @@\n";
+    for (auto i = from; i < to; ++i)
+      diff.append(lines_[i]).append("\n");
+  }
+
+  bool ends_here_;
+  std::vector<std::string_view> lines_;
   std::vector<proposed_change> changes_;
   bool is_open_ = false; ///< a header of git without its hunks
 };
+
+/// Where a unified diff begins in an answer; npos: nowhere.
+std::size_t begin_of_diff(std::string_view answer) {
+  for (std::size_t at = 0; at < answer.size();) {
+    const auto end = std::min(answer.find('\n', at), answer.size());
+    const auto line = answer.substr(at, end - at);
+    if (line.starts_with("diff --git ") ||
+        (line.starts_with("--- ") && answer.substr(end).starts_with("\n+++ ")))
+      return at;
+    at = end + 1;
+  }
+  return answer.npos;
+}
 
 result<proposed_change> change_of(const json& file) {
   if (!file.is_object())
@@ -146,7 +271,7 @@ result<proposal> proposal_of(const json& object) {
   proposal p;
   p.summary = member(object, "summary");
   if (const auto diff = member(object, "diff"); !diff.empty()) {
-    auto changes = diff_reader().read(diff);
+    auto changes = diff_reader(true).read(diff);
     if (!changes)
       return fail(std::move(changes.error()));
     p.changes = std::move(*changes);
@@ -164,6 +289,15 @@ result<proposal> proposal_of(const json& object) {
   return p;
 }
 
+result<proposal> diff_alone(std::string_view diff, bool ends_here) {
+  auto changes = diff_reader(ends_here).read(diff);
+  if (!changes)
+    return fail(std::move(changes.error()));
+  proposal p;
+  p.changes = std::move(*changes);
+  return p;
+}
+
 } // namespace
 
 result<proposal> read_proposal(std::string_view answer) {
@@ -171,7 +305,8 @@ result<proposal> read_proposal(std::string_view answer) {
     return fail(errc::limit_exceeded,
                 "the answer is longer than " + std::to_string(answer_bytes) + " bytes");
   const auto found = find_json(answer);
-  if (found) {
+  // What stands in a diff is its content, also where it looks like an answer.
+  if (found && found->begin < begin_of_diff(answer)) {
     const auto object = json::parse(found->text, nullptr, false);
     if (object.is_object() && (object.contains("files") || object.contains("diff")))
       return proposal_of(object);
@@ -183,12 +318,14 @@ result<proposal> read_proposal(std::string_view answer) {
                 found ? std::string("the answer has no patch")
                       : "the answer has no patch: " + found.error().what,
                 {}, form);
-  auto changes = diff_reader().read(answer);
-  if (!changes)
-    return fail(std::move(changes.error()));
-  proposal p;
-  p.changes = std::move(*changes);
-  return p;
+  return diff_alone(answer, false);
+}
+
+result<proposal> read_diff(std::string_view diff) {
+  if (diff.size() > answer_bytes)
+    return fail(errc::limit_exceeded,
+                "the diff is longer than " + std::to_string(answer_bytes) + " bytes");
+  return diff_alone(diff, true);
 }
 
 } // namespace boyd::improve

@@ -34,7 +34,37 @@ int number(const json& value, const char* key) {
   return i > 0 && i < most ? static_cast<int>(i) : 0;
 }
 
-void read_result(const json& r, report_builder& into) {
+/// A path of a URI: percent-encoded bytes as they are meant.
+std::string path_of(std::string_view uri) {
+  std::string path;
+  for (std::size_t i = 0; i < uri.size(); ++i) {
+    unsigned value = 0;
+    const auto digits = uri.substr(i + 1, 2);
+    const auto* end = digits.data() + digits.size();
+    if (uri[i] == '%' && digits.size() == 2 &&
+        std::from_chars(digits.data(), end, value, 16).ptr == end) {
+      path += static_cast<char>(value);
+      i += 2;
+    } else {
+      path += uri[i];
+    }
+  }
+  return path;
+}
+
+/// The rule that a result names, by its id or by its place in the list of the tool's rules.
+std::string rule_of(const json& r, const json& rules) {
+  auto rule = member(r, "ruleId");
+  if (rule.empty())
+    rule = member(part(r, "rule"), "id");
+  const auto& place = part(r, "ruleIndex");
+  if (!rule.empty() || !place.is_number_unsigned() || !rules.is_array())
+    return rule;
+  const auto i = place.get<std::size_t>();
+  return i < rules.size() ? member(rules[i], "id") : rule;
+}
+
+void read_result(const json& r, const json& rules, report_builder& into) {
   // SARIF 2.1.0 §3.27.9: what passed, is open for information or does not apply is no failure.
   const auto kind = member(r, "kind");
   if (!kind.empty() && kind != "fail" && kind != "open" && kind != "review")
@@ -43,16 +73,14 @@ void read_result(const json& r, report_builder& into) {
   if (suppressions.is_array() && !suppressions.empty())
     return;
   auto f = into.blank();
-  f.rule = member(r, "ruleId");
-  if (f.rule.empty())
-    f.rule = member(part(r, "rule"), "id");
+  f.rule = rule_of(r, rules);
   f.message = member(part(r, "message"), "text");
   const auto level = member(r, "level");
   f.is_warning = level != "error";
   const auto& places = part(r, "locations");
   if (places.is_array() && !places.empty()) {
     const auto& physical = part(places.front(), "physicalLocation");
-    f.path = member(part(physical, "artifactLocation"), "uri");
+    f.path = path_of(member(part(physical, "artifactLocation"), "uri"));
     f.line = number(part(physical, "region"), "startLine");
   }
   into.add(std::move(f));
@@ -171,10 +199,12 @@ result<void> read_sarif(std::string_view report, report_builder& into) {
   if (!runs.is_array())
     return fail(errc::parse_error, "this is no SARIF: `runs` is missing", {},
                 "let the scanner write SARIF 2.1.0");
-  for (const auto& run : runs)
+  for (const auto& run : runs) {
+    const auto& rules = part(part(part(run, "tool"), "driver"), "rules");
     if (const auto& results = part(run, "results"); results.is_array())
       for (const auto& r : results)
-        read_result(r, into);
+        read_result(r, rules, into);
+  }
   return {};
 }
 

@@ -102,11 +102,147 @@ void read_line(std::string_view line, report_builder& into) {
   }
 }
 
-/// The first word of `text` from `at` on.
-std::string_view word_at(std::string_view text, std::size_t at) {
-  text.remove_prefix(std::min(at, text.size()));
-  text = trim(text);
-  return text.substr(0, text.find(' '));
+/// Where the name of a test ends in "name - why": parameters in brackets may hold blanks and
+/// dashes.
+std::size_t end_of_name(std::string_view text) {
+  const auto parameters = text.find('[', std::min(text.find("::"), text.size()));
+  for (auto dash = text.find(" - "); dash != text.npos; dash = text.find(" - ", dash + 1))
+    if (dash < parameters || text[dash - 1] == ']')
+      return dash;
+  return text.size();
+}
+
+/// The lines of pytest's summary; all lines where it has none.
+std::vector<std::string> summary_of(std::string_view report) {
+  auto lines = lines_of(report);
+  const auto head = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& l) {
+    return l.starts_with("===") && l.find(" short test summary info ") != l.npos;
+  });
+  if (head != lines.rend())
+    lines.erase(lines.begin(), head.base());
+  return lines;
+}
+
+void read_pytest_line(std::string_view line, report_builder& into) {
+  const auto file_of = [](std::string_view test) {
+    return std::string(test.substr(0, test.find("::")));
+  };
+  if (line.starts_with("PASSED ")) {
+    const auto test = trim(line.substr(7));
+    into.ran(file_of(test));
+    return into.passed(std::string(test));
+  }
+  const bool is_error = line.starts_with("ERROR ");
+  if (!is_error && !line.starts_with("FAILED "))
+    return;
+  line = trim(line.substr(is_error ? 6 : 7));
+  // Before pytest 7.3: "ERROR collecting tests/test_a.py".
+  take_word(line, "collecting ");
+  const auto end = end_of_name(line);
+  const auto name = line.substr(0, end);
+  if (name.find(".py") == name.npos && name.find("::") == name.npos)
+    return;
+  auto f = into.blank();
+  f.test = std::string(name);
+  f.path = file_of(name);
+  f.message = end == line.size() ? "the test failed" : std::string(line.substr(end + 3));
+  // A module that cannot be imported: none of its tests ran.
+  f.is_group = name.find("::") == name.npos;
+  if (!f.is_group)
+    into.ran(f.path);
+  into.add(std::move(f));
+}
+
+/// What Go tells of packages and tests, one event a line, and of builds, before 1.24 as text.
+class go_reader {
+ public:
+  explicit go_reader(report_builder& into) : into_(into) {}
+
+  void take(const std::string& line) {
+    const auto event = line.starts_with('{') ? json_of_report(line) : nlohmann::json();
+    if (event && event->is_object())
+      return take_event(*event);
+    if (line.starts_with("# "))
+      built_ = line.substr(2, line.find(' ', 2) - 2);
+    else if (!built_.empty())
+      add(built_, line + "\n");
+  }
+
+ private:
+  void add(const std::string& name, const std::string& text) {
+    if (told_[name].size() < told_bytes)
+      told_[name] += text;
+  }
+
+  void take_event(const nlohmann::json& event) {
+    const auto action = member(event, "Action");
+    if (action == "build-output") {
+      const auto built = member(event, "ImportPath");
+      return add(built.substr(0, built.find(' ')), member(event, "Output"));
+    }
+    const auto package = member(event, "Package");
+    const auto test = member(event, "Test");
+    const auto name = test.empty() ? package : package + "." + test;
+    if (action == "output")
+      add(name, member(event, "Output"));
+    if (action == "pass" || (action == "fail" && !test.empty()))
+      into_.ran(package);
+    if (action == "pass" && !test.empty())
+      into_.passed(name);
+    if (action == "fail")
+      take_failure(package, test, name);
+  }
+
+  void take_failure(const std::string& package, const std::string& test, const std::string& name) {
+    if (test.empty() && broken_.contains(package))
+      return;
+    broken_.insert(package);
+    const auto& told = told_[name];
+    if (test.empty())
+      into_.broken(package, told.empty() ? "the package failed" : told);
+    else
+      into_.failed(name, told.empty() ? "the test failed" : told);
+  }
+
+  report_builder& into_;
+  std::string built_; ///< package of the lines of text
+  std::map<std::string, std::string> told_;
+  std::set<std::string> broken_; ///< packages with a failed test
+};
+
+/// A name of a test of Cargo: where a documentation test stands may change.
+std::string name_in_cargo(std::string_view name) {
+  std::string all(name);
+  const auto line = all.find(" (line ");
+  const auto end = all.find(')', line == all.npos ? all.size() : line);
+  if (line != all.npos && end != all.npos)
+    all.erase(line, end + 1 - line);
+  return all;
+}
+
+/// What failed tests printed, by their names: "---- name stdout ----".
+std::map<std::string, std::string> outputs_in_cargo(const std::vector<std::string>& lines) {
+  std::map<std::string, std::string> all;
+  std::string* told = nullptr;
+  for (const auto& line : lines) {
+    constexpr std::string_view end = " stdout ----";
+    if (line.starts_with("---- ") && line.ends_with(end))
+      told = &all[name_in_cargo(line.substr(5, line.size() - 5 - end.size()))];
+    else if (line == "failures:" || line.starts_with("test result:"))
+      told = nullptr;
+    else if (told != nullptr && told->size() < told_bytes)
+      *told += line + "\n";
+  }
+  return all;
+}
+
+/// The lines from the first error on.
+std::string errors_in_cargo(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const auto& line : lines)
+    if ((!all.empty() || line.starts_with("error")) && all.size() < told_bytes)
+      all += line + "\n";
+  return all;
 }
 
 /// "12/34 Test #12: name ......***Failed  0.01 sec"
@@ -163,6 +299,7 @@ void read_tap_line(std::string_view line, const std::string& more, report_builde
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (directive.starts_with("skip") || directive.starts_with("todo"))
     return;
+  into.ran(bail_out);
   if (is_bad)
     into.failed(name, more.empty() ? "the test failed" : more);
   else
@@ -182,31 +319,15 @@ void read_ctest(std::string_view report, report_builder& into) {
 }
 
 void read_pytest(std::string_view report, report_builder& into) {
-  for (const auto& line : lines_of(report)) {
-    if (line.starts_with("PASSED ")) {
-      into.passed(std::string(trim(std::string_view(line).substr(7))));
-      continue;
-    }
-    const bool is_error = line.starts_with("ERROR ");
-    if (!is_error && !line.starts_with("FAILED "))
-      continue;
-    const auto name = word_at(line, is_error ? 6 : 7);
-    if (name.find(".py") == name.npos && name.find("::") == name.npos)
-      continue;
-    auto f = into.blank();
-    f.test = std::string(name);
-    f.path = f.test.substr(0, f.test.find("::"));
-    const auto dash = line.find(" - ");
-    f.message = dash == line.npos ? std::string("the test failed") : line.substr(dash + 3);
-    into.add(std::move(f));
-  }
+  for (const auto& line : summary_of(report))
+    read_pytest_line(line, into);
 }
 
 void read_tap(std::string_view report, report_builder& into) {
   const auto lines = lines_of(report);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].starts_with("Bail out!")) {
-      into.failed("bail out", lines[i]);
+      into.broken(bail_out, lines[i]);
       continue;
     }
     std::string more;
@@ -219,48 +340,36 @@ void read_tap(std::string_view report, report_builder& into) {
 }
 
 void read_go_test(std::string_view report, report_builder& into) {
-  std::map<std::string, std::string> told;
-  std::set<std::string> broken; ///< packages with a failed test
-  for (const auto& line : lines_of(report)) {
-    if (!line.starts_with('{'))
-      continue;
-    const auto event = json_of_report(line);
-    if (!event)
-      continue;
-    const auto package = member(*event, "Package");
-    const auto test = member(*event, "Test");
-    const auto action = member(*event, "Action");
-    const auto name = test.empty() ? package : package + "." + test;
-    if (action == "output" && told[name].size() < told_bytes)
-      told[name] += member(*event, "Output");
-    if (action == "pass" && !test.empty())
-      into.passed(name);
-    if (action != "fail")
-      continue;
-    if (test.empty() && broken.contains(package))
-      continue;
-    broken.insert(package);
-    into.failed(name, told[name].empty() ? "the test failed" : told[name]);
-  }
+  go_reader reader(into);
+  for (const auto& line : lines_of(report))
+    reader.take(line);
 }
 
 void read_cargo(std::string_view report, report_builder& into) {
-  for (const auto& line : lines_of(report)) {
+  const auto lines = lines_of(report);
+  const auto outputs = outputs_in_cargo(lines);
+  bool is_broken = false;
+  for (const auto& line : lines) {
     const std::string_view text(line);
+    // A crate that does not compile runs no test, a program that crashes not all of them.
+    is_broken = is_broken || text.starts_with("error: could not compile") ||
+                text.find("process didn't exit successfully") != text.npos;
+    if (text.starts_with("test result:"))
+      into.ran(build_group);
     const auto dots = text.rfind(" ... ");
     if (!text.starts_with("test ") || dots == text.npos)
       continue;
-    const std::string name(text.substr(5, dots - 5));
+    const auto name = name_in_cargo(text.substr(5, dots - 5));
     const auto end = text.substr(dots + 5);
-    if (end.starts_with("FAILED"))
-      into.failed(name, "the test failed");
-    else if (end.starts_with("ok"))
+    if (end.starts_with("FAILED")) {
+      const auto told = outputs.find(name);
+      into.failed(name, told == outputs.end() ? "the test failed" : told->second);
+    } else if (end.starts_with("ok")) {
       into.passed(name);
+    }
   }
-  // A crate that does not compile runs no test.
-  for (const auto& line : lines_of(report))
-    if (line.starts_with("error: could not compile"))
-      into.failed("build", line);
+  if (is_broken)
+    into.broken(build_group, errors_in_cargo(lines));
 }
 
 } // namespace boyd::improve

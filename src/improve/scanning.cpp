@@ -1,5 +1,10 @@
-#include "boyd/config/secret_shapes.hpp"
+#include "boyd/config/redact.hpp"
+#include "boyd/core/outside_json.hpp"
+#include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/improve/task_prompt.hpp"
+#include "proof_command.hpp"
+#include "report_internal.hpp"
 #include "scanning_internal.hpp"
 
 #include <algorithm>
@@ -23,46 +28,14 @@ std::string last_line(std::string_view text) {
   const auto lines = split(text, '\n');
   for (auto it = lines.rbegin(); it != lines.rend(); ++it)
     if (const auto line = trim(*it); !line.empty())
-      return config::redact_shapes(
-          std::string(cut_characters(sanitize_utf8(line), told_characters)));
+      return config::redact_text(std::string(cut_characters(sanitize_utf8(line), told_characters)),
+                                 {});
   return {};
 }
 
 std::string words_of(const command_end& end) {
   const auto err = last_line(end.err);
   return err.empty() ? last_line(end.out) : err;
-}
-
-/// Regular expressions of CTest take these for themselves.
-std::string literal(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::string_view("^$.*+?()[]|\\").find(c) != std::string_view::npos)
-      out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string replaced(std::string text, const std::string& word, const std::string& by) {
-  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
-    text.replace(at, word.size(), by);
-  return text;
-}
-
-/// The proof's argv for a task; the scanner's own where a value would be read as an option.
-std::vector<std::string> proof_of(const scanner_settings& s, const finding& f) {
-  if (s.proof.empty())
-    return s.argv;
-  std::vector<std::string> argv;
-  for (const auto& a : s.proof) {
-    const auto test = s.parser == report_format::ctest ? literal(f.test) : f.test;
-    auto word = replaced(replaced(replaced(a, "{test}", test), "{path}", f.path), "{rule}", f.rule);
-    if (word != a && (word.empty() || word.starts_with('-')))
-      return s.argv;
-    argv.push_back(std::move(word));
-  }
-  return argv;
 }
 
 bool names_passed(report_format f) {
@@ -89,6 +62,38 @@ std::map<place_t, std::size_t> counted(const cycle_state& s) {
   for (const auto& c : s.candidates)
     ++all[place_of(c.what)];
   return all;
+}
+
+/// What tells of the same on standard error, too.
+bool tells_on_both(report_format f) {
+  return f == report_format::lines || f == report_format::go_test || f == report_format::cargo;
+}
+
+/// A person reads what it prints, not only a program.
+bool is_readable(const scanner_settings& s) {
+  return s.parser != report_format::sarif && s.parser != report_format::eslint &&
+         s.parser != report_format::go_test;
+}
+
+/// From the first line on that speaks of an error; the end of it all where none does.
+std::string errors_of(const command_end& end) {
+  const auto all = end.out + (end.out.empty() || end.out.ends_with('\n') ? "" : "\n") + end.err;
+  const auto at = all.find("error");
+  if (at == all.npos)
+    return words_of(end);
+  const auto begin = all.rfind('\n', at);
+  return all.substr(begin == all.npos ? 0 : begin + 1);
+}
+
+/// Of a task that stands for tests which could not run: what they tell now was hidden before.
+bool was_hidden(const cycle_state& before, const finding& f) {
+  if (!before.selected || !before.selected->what.is_group)
+    return false;
+  const auto& group = before.selected->what;
+  if (f.scanner != group.scanner || f.from != finding_source::test)
+    return false;
+  return group.test == build_group || group.test == bail_out ||
+         f.test.starts_with(group.test + "::") || f.test.starts_with(group.test + ".");
 }
 
 /// A report of an earlier run is not this one's.
@@ -136,7 +141,7 @@ void scanning::judge_end(const scanner_settings& s, const command_end& end, seen
   }
   if (end.timed_out) {
     told.problem =
-        "it took longer than " + format_duration(s.timeout) + "; what it had told by then counts";
+        "it took longer than " + format_duration(time_for(s)) + "; what it had told by then counts";
     into.failure = failure_kind::transient;
     return;
   }
@@ -147,7 +152,7 @@ void scanning::judge_end(const scanner_settings& s, const command_end& end, seen
     f.scanner = s.name;
     f.test = s.source == finding_source::test ? s.name : std::string();
     f.rule = s.source == finding_source::test ? std::string() : s.name;
-    f.message = words_of(end);
+    f.message = clean(words_of(end));
     into.report.findings.push_back(std::move(f));
   }
   const bool none = s.parser == report_format::pytest && end.exit_code == nothing_collected;
@@ -159,17 +164,56 @@ void scanning::judge_end(const scanner_settings& s, const command_end& end, seen
   }
 }
 
-scanning::seen scanning::run(const scanner_settings& s, const std::vector<std::string>& argv) {
+milliseconds scanning::time_for(const scanner_settings& s) const {
+  return s.is_detected && !order_.options.apply ? std::min(detected_timeout, s.timeout) : s.timeout;
+}
+
+std::string scanning::clean(std::string_view text) const {
+  return config::redact_text(sanitize_utf8(text), order_.settings.secrets);
+}
+
+bool scanning::builds(const scanner_settings& s) const {
+  return !s.build.empty() && (order_.options.apply || !s.is_detected);
+}
+
+bool scanning::build(const scanner_settings& s, seen& into) {
+  const auto end = ports_.run({s.build, order_.root, {}, s.timeout});
+  if (end.exit_code == 0)
+    return true;
+  into.told.problem = why_not_run(end);
+  if (!into.told.problem.empty() || end.timed_out) {
+    if (end.timed_out)
+      into.told.problem = "its build took longer than " + format_duration(s.timeout);
+    into.told.blocked = true;
+    into.failure = end.timed_out ? failure_kind::transient : failure_kind::environment;
+    return false;
+  }
+  report_builder builder(s.source, s.name, order_.root, order_.settings.secrets);
+  builder.broken(build_group, errors_of(end));
+  into.report = builder.take();
+  into.printed = shortened(clean(end.out + end.err), shown_output_bytes);
+  ++(s.source == finding_source::test ? into.told.failures : into.told.errors);
+  return false;
+}
+
+scanning::seen scanning::run(const scanner_settings& s, const proof_command& command) {
   seen r;
   r.told.name = s.name;
+  r.told.is_test = s.source == finding_source::test;
+  if (builds(s) && !build(s, r))
+    return r;
   const auto report_path = order_.root + "/" + s.report;
   const auto earlier =
       s.report.empty() ? result<file_info>(file_info{}) : ports_.files.stat(report_path);
-  const auto end = ports_.run({argv, order_.root, {}, s.timeout});
+  const auto end =
+      ports_.run({command.argv, order_.root, {}, time_for(s), command.environment, {}});
   std::string text = end.out;
-  if (s.parser == report_format::lines)
+  if (tells_on_both(s.parser))
     text += "\n" + end.err;
-  if (!s.report.empty() && end.started) {
+  if (is_readable(s))
+    r.printed = shortened(clean(without_escapes(end.out + end.err)), shown_output_bytes);
+  const bool has_run = why_not_run(end).empty();
+  if (!s.report.empty() && has_run) {
     auto file = ports_.files.read_below(order_.root, s.report, report_bytes);
     text = file ? std::move(*file) : std::string();
     if (!file)
@@ -177,9 +221,9 @@ scanning::seen scanning::run(const scanner_settings& s, const std::vector<std::s
     else if (is_same(earlier, ports_.files.stat(report_path)))
       r.told.problem = "it did not write its report " + s.report;
   }
-  const bool readable = end.started && why_not_run(end).empty() && r.told.problem.empty();
-  if (readable) {
-    auto report = read_report(s.parser, s.source, s.name, order_.root, text);
+  if (has_run && r.told.problem.empty()) {
+    auto report =
+        read_report(s.parser, s.source, s.name, order_.root, text, order_.settings.secrets);
     if (report)
       r.report = std::move(*report);
     else if (!end.timed_out)
@@ -190,10 +234,15 @@ scanning::seen scanning::run(const scanner_settings& s, const std::vector<std::s
     r.failure = failure_kind::deterministic;
     return r;
   }
+  if (builds(s)) {
+    r.report.ran.insert(build_group);
+    for (auto& f : r.report.findings)
+      f.unfixable.clear(); // it was built just now
+  }
   if (end.cut > 0)
     r.told.problem = std::to_string(end.cut) + " bytes of its output were not kept";
   judge_end(s, end, r);
-  add_texts(r.report.findings);
+  r.told.problem = clean(r.told.problem);
   r.told.passed = r.report.passed.size();
   for (const auto& f : r.report.findings)
     ++(f.from == finding_source::test ? r.told.failures : r.told.errors);
@@ -202,19 +251,28 @@ scanning::seen scanning::run(const scanner_settings& s, const std::vector<std::s
   return r;
 }
 
-void scanning::add_texts(std::vector<finding>& findings) {
-  std::map<std::string, std::vector<std::string>> lines;
+void scanning::look_at_files(std::vector<finding>& findings) {
+  struct looked_at {
+    std::string hash;
+    std::vector<std::string> lines;
+  };
+  std::map<std::string, looked_at> files;
   for (auto& f : findings) {
-    if (f.line == 0 || f.path.empty() || !f.text.empty())
+    if (f.path.empty())
       continue;
-    auto [it, is_new] = lines.try_emplace(f.path);
+    auto [it, is_new] = files.try_emplace(f.path);
     if (is_new)
-      if (const auto file = ports_.inside.read(order_.root, f.path, 0, text_file_bytes))
-        for (const auto line : split(file->text, '\n'))
-          it->second.push_back(config::redact_shapes(sanitize_utf8(trim(line))));
+      if (const auto file = ports_.inside.read(order_.root, f.path, 0, text_file_bytes)) {
+        it->second.hash = sha256_hex(file->text);
+        const auto plain = redact_lines(sanitize_utf8(file->text), order_.settings.secrets);
+        for (const auto line : split(plain, '\n'))
+          it->second.lines.emplace_back(trim(line));
+      }
+    f.file_hash = it->second.hash;
     const auto at = static_cast<std::size_t>(f.line);
-    if (at <= it->second.size())
-      f.text = it->second[at - 1];
+    if (at > 0 && at <= it->second.lines.size() && f.text.empty() &&
+        f.from != finding_source::hygiene)
+      f.text = it->second.lines[at - 1];
   }
 }
 
@@ -231,6 +289,10 @@ result<scan_report> scanning::hygiene() {
       if (const auto text = ports_.inside.read(order_.root, f.path, 0, f.size))
         look.take(f.path, text->text);
   report.findings = look.findings();
+  for (auto& f : report.findings) {
+    f.message = clean(f.message);
+    f.text = clean(f.text);
+  }
   if (report.findings.size() > most_findings) {
     report.more = report.findings.size() - most_findings;
     report.findings.resize(most_findings);
@@ -264,7 +326,7 @@ whole_scan scanning::scan() {
   for (const auto& s : scanners(all.results)) {
     if (ports_.tell)
       ports_.tell("scanning: " + s.name);
-    auto r = run(s, s.argv);
+    auto r = run(s, {s.argv, {}});
     all.results.lint_errors += r.told.errors;
     all.results.test_failures += r.told.failures;
     all.results.scanners.push_back(std::move(r.told));
@@ -287,12 +349,14 @@ whole_scan scanning::scan() {
   }
   all.results.scanners.push_back(std::move(told));
   all.results.total_issues = all.findings.size();
+  look_at_files(all.findings);
   return all;
 }
 
 check_end scanning::prove_once(const candidate& task, const cycle_state& before) {
   const auto& f = task.what;
   scan_report report;
+  std::string printed;
   report_format form = report_format::lines;
   if (f.from == finding_source::hygiene) {
     auto looked = hygiene();
@@ -307,12 +371,13 @@ check_end scanning::prove_once(const candidate& task, const cycle_state& before)
       return {false, failure_kind::environment,
               "the scanner " + f.scanner + " is not there any more"};
     form = s->parser;
-    auto r = run(*s, proof_of(*s, f));
+    auto r = run(*s, proof_command::of(*s, f));
     if (r.failure != failure_kind::none)
-      return {false, r.failure, s->name + ": " + r.told.problem};
-    if (proof_of(*s, f) == s->argv)
+      return {false, r.failure, s->name + ": " + r.told.problem, std::move(r.printed), false};
+    if (proof_command::of(*s, f).argv == s->argv)
       proved_[s->name] = r.told;
     report = std::move(r.report);
+    printed = std::move(r.printed);
   }
   const auto place = place_of(f);
   const auto now = counted(report.findings);
@@ -323,13 +388,23 @@ check_end scanning::prove_once(const candidate& task, const cycle_state& before)
     const auto it = std::ranges::find_if(report.findings,
                                          [&](const finding& g) { return place_of(g) == place; });
     return {false, failure_kind::deterministic,
-            it == report.findings.end() ? "it is still found" : said(*it)};
+            it == report.findings.end() ? "it is still found" : said(*it), std::move(printed)};
   }
-  if (f.from == finding_source::test && names_passed(form) && f.test != "build" &&
-      std::ranges::find(report.passed, f.test) == report.passed.end())
-    return {false, failure_kind::deterministic,
-            f.test + " is not among the tests that passed: a test that is gone proves nothing"};
-  return {true, failure_kind::none, {}};
+  if (f.from != finding_source::test || (!names_passed(form) && !f.is_group))
+    return {true, failure_kind::none, {}};
+  const bool is_there = f.is_group
+                            ? report.ran.contains(f.test)
+                            : std::ranges::find(report.passed, f.test) != report.passed.end();
+  if (is_there)
+    return {true, failure_kind::none, {}};
+  const auto broken = std::ranges::find(report.findings, true, &finding::is_group);
+  if (broken != report.findings.end()) // which is why it did not run
+    return {false, failure_kind::deterministic, said(*broken), std::move(printed)};
+  return {false, failure_kind::deterministic,
+          f.is_group ? "nothing of " + f.test + " ran: tests that are gone prove nothing"
+                     : f.test + " is not among the tests that passed: a test that is gone proves "
+                                "nothing",
+          std::move(printed)};
 }
 
 check_end scanning::prove(const candidate& task, const cycle_state& before) {
@@ -380,7 +455,7 @@ check_end scanning::guard_once(const cycle_state& before) {
     if (end.timed_out)
       return {false, failure_kind::transient, argv.front() + " took too long"};
     if (end.exit_code != 0)
-      return {false, failure_kind::deterministic, argv.front() + ": " + words_of(end)};
+      return {false, failure_kind::deterministic, argv.front() + ": " + clean(words_of(end))};
   }
   if (!order_.settings.gate.empty())
     return count_tests(before);
@@ -394,7 +469,9 @@ check_end scanning::guard_once(const cycle_state& before) {
       continue;
     const auto f =
         std::ranges::find_if(now.findings, [&](const finding& g) { return place_of(g) == place; });
-    return {false, failure_kind::deterministic, "something new is found: " + said(*f)};
+    if (was_hidden(before, *f))
+      continue;
+    return {false, failure_kind::deterministic, "something new is found: " + said(*f), {}};
   }
   for (const auto& s : before.results.scanners)
     if (named(now.results, s.name) == nullptr)

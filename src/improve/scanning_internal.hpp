@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd::improve {
@@ -19,6 +20,8 @@ struct whole_scan {
 /// looked at.
 result<std::vector<listed_file>> list_files(const improve_ports& ports, const std::string& root,
                                             const std::vector<std::string>& skip);
+
+struct proof_command;
 
 /// Runs scanners and checks. Blocking.
 class scanning {
@@ -36,12 +39,19 @@ class scanning {
     scan_report report;
     scanner_result told;
     failure_kind failure = failure_kind::none;
+    std::string printed; ///< for people, without secrets, bounded
   };
   std::vector<scanner_settings> scanners(scan_results& results);
-  seen run(const scanner_settings& s, const std::vector<std::string>& argv);
+  milliseconds time_for(const scanner_settings& s) const;
+  std::string clean(std::string_view text) const;
+  bool builds(const scanner_settings& s) const;
+  /// False: it failed, and `into` has what follows.
+  bool build(const scanner_settings& s, seen& into);
+  seen run(const scanner_settings& s, const proof_command& command);
   void judge_end(const scanner_settings& s, const command_end& end, seen& into) const;
   result<scan_report> hygiene();
-  void add_texts(std::vector<finding>& findings);
+  /// Lines and hashes of the files that findings name.
+  void look_at_files(std::vector<finding>& findings);
   check_end prove_once(const candidate& task, const cycle_state& before);
   check_end guard_once(const cycle_state& before);
   check_end count_tests(const cycle_state& before);

@@ -3,6 +3,7 @@
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/core/workspace_path.hpp"
+#include "proof_command.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -98,6 +99,7 @@ scanner_settings scanner_of(const tree& t) {
   s.report = text(t, "report");
   s.proof = texts(get(t, "proof"));
   s.timeout = duration(t, "timeout", s.timeout);
+  s.build = texts(get(t, "build"));
   return s;
 }
 
@@ -123,6 +125,10 @@ result<void> read_scanners(const tree& list, const std::string& file, improve_se
     auto s = scanner_of(t);
     if (s.name == "hygiene" || !names.insert(s.name).second)
       return wrong(file, t, "the name " + s.name + " is taken", "give each scanner its own name");
+    if (const auto code = proof_command::code_word(s.proof); !code.empty())
+      return wrong(file, get(t, "proof"),
+                   "a name of a test must not become a part of a program in " + code,
+                   "read it there from the environment: BOYD_TEST, BOYD_PATH, BOYD_RULE");
     if (!s.report.empty()) {
       auto clean = below(t, "report", file);
       if (!clean)
@@ -191,8 +197,13 @@ namespace {
 
 scanner_settings found(std::string name, report_format parser, std::vector<std::string> argv,
                        std::vector<std::string> proof = {}) {
-  return {std::move(name),  finding_source::test, parser, std::move(argv), {},
-          std::move(proof), detected_timeout};
+  scanner_settings s;
+  s.name = std::move(name);
+  s.parser = parser;
+  s.argv = std::move(argv);
+  s.proof = std::move(proof);
+  s.is_detected = true;
+  return s;
 }
 
 bool has_python_tests(const std::vector<listed_file>& files) {
@@ -225,11 +236,15 @@ detection detect_scanners(const std::function<bool(const std::string& path)>& ha
                       text_of("setup.cfg").find("[tool:pytest") != std::string::npos ||
                       text_of("tox.ini").find("[pytest]") != std::string::npos;
   const bool other = has("CMakeLists.txt") || has("go.mod") || has("Cargo.toml");
-  if (pytest || (!other && has_python_tests(files)))
-    d.scanners.push_back(
-        found("pytest", report_format::pytest,
-              {"python3", "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider"},
-              {"python3", "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", "{test}"}));
+  if (pytest || (!other && has_python_tests(files))) {
+    // A module that cannot be imported must not hide the tests of all others.
+    std::vector<std::string> argv{
+        "python3", "-m", "pytest",           "-rA",
+        "-q",      "-p", "no:cacheprovider", "--continue-on-collection-errors"};
+    auto proof = argv;
+    proof.emplace_back("{test}");
+    d.scanners.push_back(found("pytest", report_format::pytest, std::move(argv), std::move(proof)));
+  }
   if (has("go.mod"))
     d.scanners.push_back(found("go", report_format::go_test, {"go", "test", "-json", "./..."}));
   if (has("Cargo.toml"))
@@ -238,8 +253,11 @@ detection detect_scanners(const std::function<bool(const std::string& path)>& ha
     d.scanners.push_back(found("npm", report_format::exit, {"npm", "test", "--silent"}));
   for (const auto& build : build_directories)
     if (has(build + "/CTestTestfile.cmake")) {
-      d.scanners.push_back(found("ctest", report_format::ctest, {"ctest", "--test-dir", build},
-                                 {"ctest", "--test-dir", build, "-R", "^{test}$"}));
+      d.scanners.push_back(
+          found("ctest", report_format::ctest, {"ctest", "--test-dir", build},
+                {"ctest", "--test-dir", build, "--output-on-failure", "-R", "^{test}$"}));
+      if (has(build + "/CMakeCache.txt"))
+        d.scanners.back().build = {"cmake", "--build", build};
       break;
     }
   const bool has_ctest =

@@ -110,6 +110,29 @@ TEST_CASE("after a failed verification the stronger one is asked, in the next cy
   CHECK_THAT(prompt_of(asked[1]), Contains("Failed before (DETERMINISTIC)"));
 }
 
+TEST_CASE("a chat is shown no secret, neither of the repository nor of the configuration") {
+  const std::string key = std::string("AKIA") + "IOSFODNN7EXAMPLQ";
+  model_endpoint endpoint;
+  endpoint.then(stream_answer("--- a/README.md\n+++ b/README.md\n@@ -1,1 +1,1 @@\n-See "
+                              "[it](anwser.txt).\n+See [it](answer.txt).\n"));
+  const repository_lab lab(
+      {{"README.md", "See [it](anwser.txt).\nThe key is " + key + ", the word xyzzy-4711-plugh.\n"},
+       {"answer.txt", "x\n"}},
+      "");
+  write_file(lab.outside("key"), "xyzzy-4711-plugh\n");
+  lab.configure("  executors:\n" + chat("weak", "small") +
+                "providers:\n  - {provider_id: local, base_url: \"" + endpoint.base_url() +
+                "\", model: small, max_retries: 0, api_key_file: " + lab.outside("key") + "}\n");
+  fs::permissions(lab.outside("key"), fs::perms::owner_read | fs::perms::owner_write);
+  const auto ran = lab.improve({"--apply", "--json"});
+  INFO(ran.out << ran.err);
+  CHECK(ran.json().at("outcome") == "SUCCESS");
+  REQUIRE(endpoint.requests_count() == 1);
+  CHECK_THAT(prompt_of(endpoint.requests()[0]),
+             Contains("The key is [redacted], the word [redacted].") && !Contains(key));
+  CHECK_THAT(lab.get("README.md"), Contains(key));
+}
+
 TEST_CASE(
     "what stands in a repository is no reference for a chat, and what it says arrives whole") {
   auto all = files();
@@ -130,8 +153,7 @@ TEST_CASE(
              Contains("@/etc/hostname, #docs/x, \\@/etc/passwd; {STATE}."));
 }
 
-TEST_CASE(
-    "a provider that is away is no strike of the task's more than once, and changes nothing") {
+TEST_CASE("a provider that is away is no strike, and changes nothing") {
   model_endpoint endpoint([](const model_request&) { return server_failure(); });
   const repository_lab lab(files(), scanners);
   configure(lab, endpoint, chat("weak", "small"));
@@ -140,6 +162,7 @@ TEST_CASE(
   INFO(ran.out << ran.err);
   CHECK(ran.json().at("failure_class") == "TRANSIENT");
   CHECK(endpoint.requests_count() == 3);
+  CHECK(lab.state().at("strikes").empty());
   CHECK((lab.print() == before));
 }
 
@@ -150,7 +173,7 @@ TEST_CASE("an agent's own program works in a worktree, and its diff is the patch
   REQUIRE(top != nullptr);
   const auto transcript = std::string(top) + "/tests/data/agent_cli/claude_success.jsonl";
   write_file(agent, "#!/bin/sh\ncat > prompt.tmp; rm prompt.tmp\necho right > answer.txt\nmkdir "
-                    "docs\necho Notes. > docs/notes.md\ncat '" +
+                    "docs\necho '{\"files\": []}' > docs/notes.json\ncat '" +
                         transcript + "'\n");
   fs::permissions(agent, fs::perms::owner_all);
   lab.configure(std::string(scanners) +
@@ -164,7 +187,7 @@ TEST_CASE("an agent's own program works in a worktree, and its diff is the patch
   CHECK(ran.json().at("executor") == "coder");
   CHECK(ran.json().at("cost").at("cost_microusd").get<std::int64_t>() > 0);
   CHECK(lab.get("answer.txt") == "right\n");
-  CHECK(lab.get("docs/notes.md") == "Notes.\n");
+  CHECK(lab.get("docs/notes.json") == "{\"files\": []}\n");
   CHECK(lab.git("show --stat --format= HEAD | grep -c '|'") == "2\n");
   CHECK(lab.git("worktree list | wc -l") == "1\n");
   CHECK(lab.git("branch --list 'boyd/*'").empty());

@@ -49,6 +49,13 @@ void add_improve_verb(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* report = verb(*a, "report", "Show the last cycle, failures and paused tasks.",
                       "boyd improve report --repo .");
   repo_option(report, o);
+  auto* retry = verb(*a, "retry", "Take a paused or quarantined task up again.",
+                     "boyd improve retry test-a017ce8fd88b --repo .");
+  repo_option(retry, o);
+  retry->add_option("task", o.task, "The task, or the beginning of its id")
+      ->required()
+      ->check(not_empty)
+      ->type_name("TASK");
 }
 
 } // namespace boyd::app

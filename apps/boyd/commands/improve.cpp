@@ -17,6 +17,7 @@
 #include "boyd/ports/repository.hpp"
 #include "commands.hpp"
 #include "proposing.hpp"
+#include "step_line.hpp"
 #include "waiting_runner.hpp"
 
 #include <algorithm>
@@ -62,13 +63,16 @@ result<improve_settings> settings_of(const arguments& args, const std::string& r
   if (!text && !none)
     return fail(errc::invalid_configuration, "cannot read the configuration: " + text.error().what,
                 path, "check the name and the permissions");
+  std::vector<std::string> secrets;
   const auto tree =
-      config::load_improve(path, none ? "version: 1\n" : *text, environment(), *p.zones);
+      config::load_improve(path, none ? "version: 1\n" : *text, environment(), *p.zones, &secrets);
   if (!tree)
     return fail(tree.error());
   auto settings = read_settings(*tree, path);
   if (settings && none)
     settings->file.clear();
+  if (settings)
+    settings->secrets = std::move(secrets);
   return settings;
 }
 
@@ -119,6 +123,7 @@ class improvement {
 
   int run() {
     local_ = local_ports();
+    steps_ = std::make_unique<step_line>(terminal_of_stderr(args_), *local_.clock);
     auto settings = settings_of(args_, root_, local_);
     if (!settings)
       return fail_with(settings.error());
@@ -127,6 +132,8 @@ class improvement {
       return tell_report();
     if (auto ready = make_ready(); !ready)
       return fail_with(ready.error());
+    if (args_.verb == "improve retry")
+      return retry();
     const auto interval = parse_duration(args_.improve.interval);
     if (!interval)
       return report({errc::invalid_argument,
@@ -171,28 +178,38 @@ class improvement {
   }
 
   improve_ports world() {
-    lock_holder self{::getpid(), adapters::own_start_ticks(), nonce()};
+    lock_holder self{::getpid(), adapters::own_start_ticks(), nonce(), adapters::boot_mark()};
     return {*local_.clock,
             *local_.files,
             *inside_,
             *tree_,
             *local_.repositories,
-            [this](const command_order& o) { return runner_->run(o, signals_); },
+            [this](const command_order& o) {
+              const ticker waiting([&] { wait_for(o.while_waiting); });
+              return runner_->run(o, signals_);
+            },
             [this](std::int64_t n) { return scripted(n); },
-            [this](const std::string& agent, const std::string& prompt) {
-              return proposing_->ask(agent, prompt);
+            [this](const agent_order& o) {
+              const ticker waiting([&] { wait_for(o.while_waiting); });
+              return proposing_->ask(o);
             },
             std::move(self),
             [](const lock_holder& h) {
-              return adapters::is_alive({h.pid, {}, {}, h.start_ticks});
+              return adapters::is_alive({h.pid, {}, {}, h.start_ticks}, h.boot_id);
             },
             [this](const std::string& text) {
               if (args_.improve.unattended)
                 print(step_event(text));
               else if (!args_.json)
-                print_note(text);
+                steps_->begin(text);
             },
             [this] { return signals_.interrupted(); }};
+  }
+
+  void wait_for(const std::function<void()>& waiting) {
+    if (waiting)
+      waiting();
+    steps_->tick();
   }
 
   std::string nonce() {
@@ -221,6 +238,9 @@ class improvement {
     for (std::size_t n = 1;; ++n) {
       const auto ports = world();
       const auto state = run_cycle(order, ports);
+      steps_->clear();
+      if (state && !o.unattended)
+        learn(*state);
       if (!state)
         return fail_with(state.error());
       show(*state);
@@ -233,6 +253,22 @@ class improvement {
       order.resume = false;
       order.options.approved.clear();
     }
+  }
+
+  /// The home's log of facts hears of it, if there is a home: as of a run by its schedule.
+  void learn(const cycle_state& s) {
+    arguments at_home;
+    at_home.home = args_.home;
+    const auto where = place_of(at_home);
+    if (s.outcome.empty() || !where || !require_home(*where))
+      return;
+    auto body = json::parse(end_event(s), nullptr, false);
+    for (const auto* key : {"event", "good", "told", "cost"})
+      body.erase(key);
+    body["repository"] = root_;
+    const auto done = ask_once(at_home, post("/api/v1/improvements", body.dump()), signals_);
+    if (!done)
+      print_note("the home's log does not have it: " + to_string(done.error()));
   }
 
   /// A node hears of it as of any other end, but for an interruption, which is its own.
@@ -285,6 +321,12 @@ class improvement {
       print("and " + std::to_string(s.candidates.size() - rows.rows()) + " more in " +
             settings_.outputs + "\n");
     show_scanners(s, t);
+    const bool is_said = s.reason.find("boyd improve retry") != s.reason.npos;
+    if (!is_said && std::ranges::any_of(s.candidates, [&](const candidate& c) {
+          return c.blocked.empty() && !why_passed_over(c, s).empty();
+        }))
+      print(t.paint(colour::faint, "to take a paused one up again: ") +
+            "boyd improve retry TASK\n");
     if (s.selected)
       print(t.paint(colour::bold, "selected: ") + s.selected->task_id + " " +
             printable(s.selected->title) + "\n");
@@ -304,6 +346,19 @@ class improvement {
         print(t.paint(colour::warn, r.name + ": ") + printable(r.problem) + "\n");
     for (const auto& a : s.results.advice)
       print(t.paint(colour::warn, "next: ") + printable(a) + "\n");
+  }
+
+  int retry() {
+    improve_order order;
+    order.root = root_;
+    order.settings = settings_;
+    const auto ports = world();
+    const auto id = retry_task(order, ports, args_.improve.task);
+    if (!id)
+      return fail_with(id.error());
+    print(args_.json ? json{{"task_id", *id}}.dump() + "\n"
+                     : *id + " is taken up again: the next cycle may choose it\n");
+    return exit_code::ok;
   }
 
   int tell_report() {
@@ -339,6 +394,7 @@ class improvement {
   std::shared_ptr<confined_files> inside_;
   std::shared_ptr<work_tree> tree_;
   std::unique_ptr<waiting_runner> runner_;
+  std::unique_ptr<step_line> steps_;
   std::vector<config::script_executor::answer> answers_;
   std::unique_ptr<proposing> proposing_;
 };

@@ -1,5 +1,6 @@
 #include "proposing.hpp"
 
+#include "boyd/config/redact.hpp"
 #include "boyd/config/tree.hpp"
 #include "boyd/context/reference.hpp"
 #include "boyd/core/limits.hpp"
@@ -73,6 +74,7 @@ result<void> proposing::open() {
   if (!loaded.value)
     return fail(error_of(loaded, where_.config_path));
   const auto shown = loaded.value->redacted_yaml;
+  secrets_ = loaded.value->secrets;
   auto opened =
       open_own_node(where_, std::make_shared<const config::configuration>(std::move(*loaded.value)),
                     signals_, forget_left_runs);
@@ -84,12 +86,13 @@ result<void> proposing::open() {
   return {};
 }
 
-result<json> proposing::run(const std::string& agent, const std::string& prompt) {
+result<json> proposing::run(const improve::agent_order& order) {
+  const auto& agent = order.name;
+  const auto prompt = config::redact_text(sanitize_utf8(order.prompt), secrets_);
   // What stands in the task is no reference of anybody's.
-  const json order{{"kernel", proposers},
-                   {"message", context::escape_signs(sanitize_utf8(prompt))}};
+  const json wish{{"kernel", proposers}, {"message", context::escape_signs(prompt)}};
   const auto asked =
-      client_->call(post("/api/v1/agents/" + agent + "/run", order.dump()), question_limit);
+      client_->call(post("/api/v1/agents/" + agent + "/run", wish.dump()), question_limit);
   if (!asked)
     return fail(asked.error());
   const auto trigger = object_of(asked->body);
@@ -133,13 +136,14 @@ answer_end proposing::answer_of(const json& row) {
   }
   // Its own words about it are in the record.
   a.text = std::move(*patch);
+  a.is_diff = true;
   return a;
 }
 
-answer_end proposing::ask(const std::string& agent, const std::string& prompt) {
+answer_end proposing::ask(const improve::agent_order& order) {
   if (auto opened = open(); !opened)
     return hindered(opened.error());
-  const auto row = run(agent, prompt);
+  const auto row = run(order);
   return row ? answer_of(*row) : hindered(row.error());
 }
 

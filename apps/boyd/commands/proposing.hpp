@@ -4,10 +4,11 @@
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../signals.hpp"
-#include "boyd/improve/cycle_core.hpp"
+#include "boyd/improve/performer.hpp"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace boyd::app {
 
@@ -25,11 +26,12 @@ class proposing {
 
   /// One run of one agent; the node is started with the first. Its answer is its output, or, of one
   /// that works in a worktree and changed something there, the patch. Blocking; a signal ends it.
-  improve::answer_end ask(const std::string& agent, const std::string& prompt);
+  improve::answer_end ask(const improve::agent_order& order);
 
  private:
   result<void> open();
-  result<json> run(const std::string& agent, const std::string& prompt);
+  result<json> run(const improve::agent_order& order);
+  result<json> await_dispatch(const std::string& id);
   improve::answer_end answer_of(const json& row);
 
   place where_;
@@ -37,6 +39,7 @@ class proposing {
   const ports& local_;
   signal_watch& signals_;
   std::unique_ptr<client> client_;
+  std::vector<std::string> secrets_; ///< of the agents' configuration
 };
 
 } // namespace boyd::app

@@ -51,6 +51,8 @@ improve::command_end waiting_runner::run(const improve::command_order& order,
   spec.argv = order.argv;
   spec.cwd = order.cwd;
   spec.environment = environment_;
+  spec.environment.insert(spec.environment.end(), order.environment.begin(),
+                          order.environment.end());
   spec.input = order.input;
   // What tests and linters make is the user's, not Boyd's.
   spec.umask = user_umask();

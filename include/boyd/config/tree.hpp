@@ -70,13 +70,15 @@ result<std::vector<script_executor::answer>> build_answers(const std::string& pa
 
 /// The part `improve` of a configuration file, checked with the file as a whole, with its defaults.
 /// A file for it alone needs no `kernels`. Error `invalid_configuration`: the findings, a line
-/// each.
+/// each. `secrets`: gets the file's, as redact_text takes them; may be null.
 result<tree> build_improve(const std::string& path, parsed source,
-                           const environment_lookup& environment, const time_zones& zones);
+                           const environment_lookup& environment, const time_zones& zones,
+                           std::vector<std::string>* secrets = nullptr);
 
 /// The same of a text. Defined with the YAML adapter: link boyd_adapters_yaml.
 result<tree> load_improve(const std::string& path, std::string_view text,
-                          const environment_lookup& environment, const time_zones& zones);
+                          const environment_lookup& environment, const time_zones& zones,
+                          std::vector<std::string>* secrets = nullptr);
 
 /// The kernel of the agents that answer tasks of an improvement cycle.
 inline constexpr std::string_view proposers_kernel = "improve";

@@ -37,8 +37,9 @@ struct preflight {
 struct answer_end {
   std::string text;
   failure_kind failure = failure_kind::none;
-  std::string reason; ///< of a failure
-  spending spent{};   ///< also of a failure
+  std::string reason;   ///< of a failure
+  spending spent{};     ///< also of a failure
+  bool is_diff = false; ///< the text is the diff of what it changed
 };
 
 /// How a check of a changed tree ended.
@@ -46,6 +47,8 @@ struct check_end {
   bool passed = false;
   failure_kind failure = failure_kind::none; ///< when it did not
   std::string detail;
+  std::string printed{}; ///< what the program printed; without secrets, bounded
+  bool could_run = true; ///< false: the program told nothing that can be judged
 };
 
 namespace effect {
@@ -59,12 +62,13 @@ struct recheck {
 }; ///< is it still so? → on_recheck
 struct ask {
   candidate task;
-  std::string prompt;
   std::string executor; ///< its name
+  bool edits = false;   ///< it changes files in a copy
 };                      ///< the executor → on_answer
 struct judge {
   std::string answer;
-}; ///< the gate → on_judged
+  bool is_diff = false; ///< of a tool that made it: nothing else stands in it
+};                      ///< the gate → on_judged
 struct apply {
   accepted_patch patch;
 };                 ///< → on_applied
@@ -127,6 +131,8 @@ class cycle_core {
   void complete(phase done, phase next);
   cycle_effects select(utc_time now);
   effect::ask asked() const;
+  cycle_effect begun() const;
+  void set_aside(std::vector<std::string>& list);
   cycle_effects ask_again();
   void climb(std::size_t rung);
   cycle_effects fail_task(failure_kind kind, std::string reason, utc_time now);
@@ -143,9 +149,5 @@ class cycle_core {
   bool has_looked_ = false;
   bool restarts_ = false; ///< a rollback comes before EXECUTE runs again
 };
-
-/// What an executor is told (SPEC §17): the task, what was refused and what failed before, what
-/// worked for its kind, and the form of the answer (`edits`: changed files). Pure.
-std::string task_prompt(const cycle_state& s, bool edits = false);
 
 } // namespace boyd::improve

@@ -50,6 +50,7 @@ struct scanner_result {
   std::size_t passed = 0;
   std::string problem;  ///< why its report is not whole; empty: it is
   bool blocked = false; ///< it could not run at all: an environment blocker
+  bool is_test = false; ///< it runs tests
 };
 
 struct scan_results {
@@ -112,6 +113,7 @@ struct execution_result {
   std::optional<accepted_patch> patch;
   bool applied = false;
   std::vector<std::string> refusals; ///< of the gate, in order
+  std::string evidence; ///< what the scanner printed when it was run again; without secrets
 };
 
 struct verification_result {
@@ -169,7 +171,9 @@ struct cycle_state {
   std::map<std::string, int> strikes; ///< by task, counted failures
   std::vector<std::string> paused_tasks;
   std::vector<std::string> quarantined; ///< flaky
-  std::int64_t answers = 0;             ///< of the executor, in all cycles
+  /// Of paused and quarantined tasks: the hash of the file that they name, as it was then.
+  std::map<std::string, std::string> set_aside;
+  std::int64_t answers = 0; ///< of the executor, in all cycles
 
   /// A crash happened inside `at`.
   bool is_open() const { return status == improve_status::running; }
@@ -211,6 +215,15 @@ std::string cycle_id_of(utc_time t);
 /// The candidates of these findings, best first: by priority, then fewer failed attempts, then by
 /// path and line. Blocked, paused and quarantined ones are in it.
 std::vector<candidate> candidates_of(const std::vector<finding>& findings, const cycle_state& s);
+
+/// Source and rule of a task: what worked for one may work for another.
+std::string kind_of_task(const candidate& c);
+
+/// Takes a paused or quarantined task up again, without strikes. `task`: its id, or a beginning
+/// that only one of them has. Its id; `not_found`, `invalid_argument` (several begin so).
+result<std::string> take_up(cycle_state& s, const std::string& task);
+/// Takes up all tasks whose file is not what it was when they were set aside.
+void take_up_changed(cycle_state& s, const std::vector<finding>& findings);
 
 /// The one to do; null: none is left.
 const candidate* choose(const cycle_state& s);

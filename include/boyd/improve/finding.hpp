@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,12 +42,16 @@ struct finding {
   std::string text;        ///< the line that is meant, without blanks around it; may be empty
   bool is_warning = false; ///< less than an error
   std::string unfixable{}; ///< why no change of files can settle it; empty: one can
+  /// `test` names a file, package or program whose tests could not run, not one test.
+  bool is_group = false;
+  std::string file_hash{}; ///< SHA-256 of the file `path`; empty: it could not be read
 };
 
 /// What one run of a scanner told.
 struct scan_report {
   std::vector<finding> findings;
   std::vector<std::string> passed; ///< tests that it says have passed
+  std::set<std::string> ran;       ///< groups (finding::is_group) of which something ran
   std::size_t more = 0;            ///< findings beyond `most_findings`, counted only
 };
 
@@ -58,9 +63,11 @@ inline constexpr std::size_t report_bytes = std::size_t{16} << 20;
 /// Reads a report. `root` is taken from the beginning of absolute paths. What is around the lines
 /// of a report that is lines is passed over; an empty report of such a form has no findings.
 /// `parse_error` for a form that is one document (SARIF, JUnit, ESLint) and cannot be read, with
-/// the line where that is known. `exit` has nothing to read. Pure; any bytes.
+/// the line where that is known. `exit` has nothing to read. What is taken from it shows none of
+/// `secrets` and nothing that looks like one (config::redact_text). Pure; any bytes.
 result<scan_report> read_report(report_format form, finding_source from, const std::string& scanner,
-                                const std::string& root, std::string_view report);
+                                const std::string& root, std::string_view report,
+                                const std::vector<std::string>& secrets = {});
 
 /// The same for every finding of the same thing, in every cycle: neither its line, nor numbers in
 /// its message, nor its place in the report matter. Several alike are numbered in the order of

@@ -44,6 +44,9 @@ inline constexpr std::size_t patched_file_bytes = std::size_t{4} << 20;
 /// Pure; any bytes.
 result<proposal> read_proposal(std::string_view answer);
 
+/// The same of a text that is a unified diff as a tool made it, and nothing else.
+result<proposal> read_diff(std::string_view diff);
+
 /// `before` with the hunks of a unified diff; a hunk may have moved, but what it takes out and what
 /// stands around that must be there exactly, and once. `conflict` otherwise. Pure.
 result<std::string> apply_diff(std::string_view before, std::string_view diff);
@@ -70,6 +73,8 @@ struct gate_rules {
   finding task{}; ///< what the patch is for
   /// No file may grow beyond it, bytes: larger ones are not looked at.
   std::uint64_t largest_file = patched_file_bytes;
+  /// What no prompt shows, as config::redact_text takes it.
+  std::vector<std::string> secrets{};
 };
 
 /// Whether a proposal may be applied, and exactly what that would change. Each error has a reason

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd::improve {
@@ -23,6 +24,15 @@ struct command_order {
   std::string cwd;
   std::string input;
   milliseconds timeout{0};
+  std::vector<std::pair<std::string, std::string>> environment{}; ///< beside what all get
+  /// To be called about once a second while it runs, on any one thread.
+  std::function<void()> while_waiting{};
+};
+
+struct agent_order {
+  std::string name;
+  std::string prompt;
+  std::function<void()> while_waiting{}; ///< as in command_order
 };
 
 struct command_end {
@@ -40,6 +50,7 @@ struct lock_holder {
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0; ///< tells a reused pid from the holder
   std::string nonce;             ///< of one holding
+  std::string boot_id;           ///< of the machine's start; empty: not known
 };
 
 /// The outside world of a cycle.
@@ -54,7 +65,7 @@ struct improve_ports {
   /// The n-th answer of a script executor (in turn), or why there is none.
   std::function<result<answer_end>(std::int64_t n)> scripted;
   /// Asks an agent of `executors`, by its name. Blocking.
-  std::function<answer_end(const std::string& name, const std::string& prompt)> agent;
+  std::function<answer_end(const agent_order&)> agent;
   lock_holder self;
   std::function<bool(const lock_holder&)> lives;
   /// One line about what is being done, for a person who waits. May be empty.
@@ -80,6 +91,11 @@ struct improve_order {
 /// `cancelled` (interrupted; the cycle stays open), `io_error`, `no_space`, `corrupt`. After an
 /// error of writing the cycle stays open, too. Blocking.
 result<cycle_state> run_cycle(const improve_order& order, const improve_ports& ports);
+
+/// Takes a paused or quarantined task up again (improve::take_up) and returns its id. Errors as
+/// those of take_up and run_cycle.
+result<std::string> retry_task(const improve_order& order, const improve_ports& ports,
+                               const std::string& task);
 
 /// The newest state; `not_found`: no cycle has run.
 result<cycle_state> latest_state(const std::string& root, const improve_settings& settings,

@@ -26,6 +26,8 @@ struct scanner_settings {
   std::string report;             ///< file below the repository; empty: what it prints
   std::vector<std::string> proof; ///< argv for one finding; empty: `argv`
   milliseconds timeout{600'000};
+  std::vector<std::string> build{}; ///< argv of what runs before each time; may be empty
+  bool is_detected = false;         ///< nobody configured it
 };
 
 struct executor_settings {
@@ -50,6 +52,8 @@ struct improve_settings {
   /// Instead of `executor`: agents, from the weakest to the strongest.
   std::vector<proposer> executors;
   std::string file; ///< the configuration, absolute; empty: there is none
+  /// Values that no text may show, as config::redact_text takes them.
+  std::vector<std::string> secrets{};
 };
 
 /// The tree that config::load_improve gives. `path` is the file's, absolute. Errors
@@ -71,7 +75,7 @@ detection detect_scanners(const std::function<bool(const std::string& path)>& ha
                           const std::vector<listed_file>& files,
                           const std::vector<std::string>& build_directories);
 
-/// How long a scanner that was found by itself may take.
+/// How long a scanner that was found by itself may take in a dry run, which builds nothing either.
 inline constexpr milliseconds detected_timeout{30'000};
 
 } // namespace boyd::improve

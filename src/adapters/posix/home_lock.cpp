@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <linux/magic.h>
 #include <poll.h>
@@ -302,6 +303,22 @@ bool is_alive(const lock_owner& owner) {
   }
   const auto ticks = start_ticks_of(owner.pid);
   return owner.start_ticks == 0 || ticks == 0 || ticks == owner.start_ticks;
+}
+
+std::string boot_mark() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  file >> boot;
+  std::error_code failed;
+  const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", failed);
+  return boot.empty() ? boot : boot + " " + space.string();
+}
+
+bool is_alive(const lock_owner& owner, const std::string& mark) {
+  const auto here = boot_mark();
+  if (mark.empty() || here.empty() || mark == here)
+    return is_alive(owner);
+  return mark.substr(0, mark.find(' ')) == here.substr(0, here.find(' '));
 }
 
 result<home_lock> home_lock::acquire(const std::string& home, utc_time started_at,

@@ -32,6 +32,14 @@ std::uint64_t own_start_ticks();
 /// True while the very process that `owner` describes runs.
 bool is_alive(const lock_owner& owner);
 
+/// The machine's start and the process namespace of this process, which pids belong to; empty: not
+/// known.
+std::string boot_mark();
+
+/// The same of a process with that boot_mark(): none outlives its machine's start. Of another
+/// namespace nobody can tell, so it counts as alive.
+bool is_alive(const lock_owner& owner, const std::string& mark);
+
 /// The exclusive right to run a node on a home: an flock on HOME/run/lock, whose content names the
 /// owner. Held until the last descriptor of it is closed: a child process that inherited
 /// `descriptor()` keeps the home locked until it has cleaned up. The home itself is locked as well,

@@ -18,8 +18,9 @@ result<std::vector<script_executor::answer>> load_answers(const std::string& pat
 }
 
 result<tree> load_improve(const std::string& path, std::string_view text,
-                          const environment_lookup& environment, const time_zones& zones) {
-  return build_improve(path, adapters::parse_yaml(path, text), environment, zones);
+                          const environment_lookup& environment, const time_zones& zones,
+                          std::vector<std::string>* secrets) {
+  return build_improve(path, adapters::parse_yaml(path, text), environment, zones, secrets);
 }
 
 load_result load_proposers(const std::string& path, std::string_view text,

@@ -1,5 +1,6 @@
 #include "boyd/improve/cycle_core.hpp"
 #include "boyd/improve/patch.hpp"
+#include "boyd/improve/task_prompt.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>
@@ -200,6 +201,17 @@ class world {
 
 } // namespace
 
+namespace {
+
+/// With its patch nothing could be checked.
+bool was_hindered(const cycle_state& s, const std::string& task) {
+  return std::ranges::any_of(s.failure_log, [&](const failure_entry& f) {
+    return f.task_id == task && f.kind == failure_kind::environment && f.at_phase == "VERIFY";
+  });
+}
+
+} // namespace
+
 TEST_CASE("a thousand seeds: one task a cycle, all of a patch or nothing, three strikes") {
   int crashes = 0;
   std::map<std::string, int> ends;
@@ -227,7 +239,7 @@ TEST_CASE("a thousand seeds: one task a cycle, all of a patch or nothing, three 
       CHECK((s.outcome == "SUCCESS") == (s.selected && w.done.contains(s.selected->task_id)));
       CHECK(s.failure_log.size() <= before.failure_log.size() + 1);
       for (const auto& task : s.paused_tasks)
-        CHECK(s.strikes.at(task) == strikes_that_pause);
+        CHECK((was_hindered(s, task) || s.strikes.at(task) == strikes_that_pause));
       for (const auto& [task, strikes] : s.strikes) {
         const auto earlier = before.strikes.contains(task) ? before.strikes.at(task) : 0;
         CHECK((strikes == earlier || strikes == earlier + 1));
@@ -305,7 +317,7 @@ TEST_CASE("what was refused and what failed is told to whoever answers next") {
   const auto effects = core.on_judged(fail(errc::refused, "cannot write in .git"), from_unix_ms(4));
   const auto* ask = std::get_if<effect::ask>(&effects.back());
   REQUIRE(ask != nullptr);
-  CHECK_THAT(ask->prompt, Contains("cannot write in .git"));
+  CHECK_THAT(task_prompt(core.state(), {}), Contains("cannot write in .git"));
   core.on_answer({"x", failure_kind::policy, "denied"}, from_unix_ms(5));
   CHECK(core.state().status == improve_status::failed);
   CHECK(core.state().failure_log.size() == 1);

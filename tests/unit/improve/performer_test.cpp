@@ -109,19 +109,18 @@ class world {
  private:
   improve_ports ports() {
     const auto nonce = std::to_string(++runs_);
-    return {
-        clock,
-        *lab.files,
-        *lab.inside,
-        *lab.tree,
-        *git,
-        [this](const command_order&) { return run_tests(); },
-        [](std::int64_t) -> result<answer_end> { return fail(errc::not_found, "no script"); },
-        [this](const std::string& name, const std::string& prompt) { return answer(name, prompt); },
-        {1, 1, nonce},
-        [nonce](const lock_holder& h) { return h.nonce == nonce; },
-        [this](const std::string&) { die_perhaps(); },
-        {}};
+    return {clock,
+            *lab.files,
+            *lab.inside,
+            *lab.tree,
+            *git,
+            [this](const command_order&) { return run_tests(); },
+            [](std::int64_t) -> result<answer_end> { return fail(errc::not_found, "no script"); },
+            [this](const agent_order& o) { return answer(o.name, o.prompt); },
+            {1, 1, nonce, {}},
+            [nonce](const lock_holder& h) { return h.nonce == nonce; },
+            [this](const std::string&) { die_perhaps(); },
+            {}};
   }
 
   void die_perhaps() {
