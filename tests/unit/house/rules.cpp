@@ -44,7 +44,6 @@ constexpr std::array libraries{
     library{"openssl/", "src/adapters/openssl/"},
     library{"boost/beast", "src/adapters/http/"},
     library{"boost/asio", "src/adapters/http/"},
-    library{"boost/crc", "src/core/"},
     library{"curl/", "src/adapters/curl/"},
     library{"CLI/", "apps/"},
     library{"re2/", "src/exec/"},
