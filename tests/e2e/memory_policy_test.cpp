@@ -167,4 +167,23 @@ TEST_CASE("replay --policy: other numbers over the history, told as differences"
   CHECK(f.home.run({"replay"}).code != 0);
 }
 
+TEST_CASE("replay --policy: runs that a planner would not have wanted, and what they were given",
+          "[memory_policy]") {
+  const skills_lab::learning_home h;
+  h.cycles(3);
+  const auto policy = h.repo.file("policy.yaml");
+  write_file(policy, "planner: {least_minutes: 600}\n");
+  const auto body = h.home.run({"replay", "--policy", policy, "--json"}).json();
+  std::map<std::string, json> by_what;
+  for (const auto& d : body["differences"])
+    by_what[d["what"].get<std::string>()] = d;
+  CHECK(by_what.at("runs")["path"] == "keeper");
+  CHECK(by_what.at("runs")["now"] == "3");
+  CHECK(by_what.at("runs")["then"] == "1");
+  CHECK(by_what.at("given")["path"] == "docs/release.md");
+  CHECK(by_what.at("given")["then"] == "1");
+  CHECK(by_what.at("bank")["then"] == "never");
+  CHECK_THAT(h.home.run({"replay", "--policy", policy}).out, Contains("TEXT OR AGENT"));
+}
+
 } // namespace boyd::memory_policy_test
