@@ -94,9 +94,12 @@ struct find_evidence {
   graph::evidence_question about;
 };
 
+/// The index is to have what the log says up to now.
+struct catch_up {};
+
 /// All of them look first whether the files, or the log, have changed.
 struct knowledge_request : message {
-  std::variant<recall_memory, describe_memory, know_items, inspect_graph, judge_memory,
+  std::variant<catch_up, recall_memory, describe_memory, know_items, inspect_graph, judge_memory,
                replay_policy, offer_learned, look_at_skills, draw_lessons, find_evidence>
       what;
   request_end until = request_end::max();

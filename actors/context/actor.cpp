@@ -176,7 +176,7 @@ void rate_items(self_pointer self) {
           const auto it = known.find(id);
           return it == known.end() ? std::nullopt : std::optional(it->second);
         },
-        self->state.task.context->ports.clock->now());
+        self->state.task.context->ports.clock->now(), self->state.task.ranking);
     auto& s = self->state;
     finish(
         self,

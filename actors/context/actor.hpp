@@ -55,6 +55,7 @@ struct reading_task {
   std::size_t recall = 0;
   /// By the question, too: what the kernel has learned (offer_learned). Nothing: none of it.
   std::optional<config::learning_settings> learning{};
+  context::confidence_rule ranking{}; ///< of what is found
   workspace_actor workspace;
   knowledge_actor knowledge; ///< null: nothing is found, and every item counts as new
   caf::actor_addr asker;     ///< when it ends, so does the reader

@@ -110,6 +110,13 @@ std::optional<config::learning_settings> learning_of(const config::configuration
   return kernel->learning;
 }
 
+context::confidence_rule ranking_of(const config::configuration& configuration,
+                                    const std::string& kernel_id, const std::string& dispatch_id) {
+  const auto* kernel = configuration.find_kernel(kernel_id);
+  return {kernel == nullptr ? context::learning_method::linear : kernel->learning.method,
+          context::seed_of(dispatch_id)};
+}
+
 void keep_banked(std::vector<context::offered_item>& items, const std::vector<banked_item>& bank,
                  const std::optional<config::learning_settings>& settings) {
   const auto most = settings ? settings->bank : 0;

@@ -47,6 +47,10 @@ std::optional<config::learning_settings> learning_of(const config::configuration
                                                      const std::string& kernel_id,
                                                      const config::agent& agent);
 
+/// How the items of a run are ranked.
+context::confidence_rule ranking_of(const config::configuration& configuration,
+                                    const std::string& kernel_id, const std::string& dispatch_id);
+
 /// Leaves of the items with the origin `bank` those that are the banked ones (the bank knows other
 /// projects, too), that could be read, are not larger and not more than the settings say; they get
 /// the scores with which they were found.

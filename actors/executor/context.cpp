@@ -43,6 +43,7 @@ reading_task task_of(self_pointer self, std::string root, std::vector<context::w
   task.configuration = s.order.configuration;
   task.agent = agent_now(s.order);
   task.who = identity_of(s.order, s.session_id);
+  task.ranking = ranking_of(*s.order.configuration, task.who.kernel_id, task.who.dispatch_id);
   // Its temporary directory is not the run's own.
   task.who.dispatch_id += "-context";
   task.root = std::move(root);

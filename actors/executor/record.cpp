@@ -108,6 +108,13 @@ json executor_json(const executor_state& s) {
            {"contract", is_enforced(agent) ? "enforce" : "observe"},
            {"strategy", name_of(agent.reads.strategy)},
            {"budget_tokens", agent.reads.budget_tokens}};
+  if (!s.items.empty()) {
+    const auto& row = s.order.work->row;
+    const auto rule = ranking_of(*s.order.configuration, row.kernel_id, row.dispatch_id);
+    all["learning"] = context::name_of(rule.method);
+    if (rule.method == context::learning_method::bandit)
+      all["seed"] = rule.seed;
+  }
   if (const auto* chat = std::get_if<config::chat_executor>(&agent.run)) {
     all["max_turns"] = chat->max_turns;
     all["max_output_tokens"] = chat->max_output_tokens;

@@ -162,7 +162,7 @@ constexpr item_route item_routes[] = {
     {"GET", "/api/v1/executions/", "/replay", replay_run, "kernel texts"},
     {"POST", "/api/v1/executions/", "/reevaluate", reevaluate, "kernel wait", "executor model"},
     {"POST", "/api/v1/skills/", "/approve", approve_skill, "", "kernel hash reason"},
-    {"POST", "/api/v1/skills/", "/draft", draft_skill, "", "kernel text"},
+    {"POST", "/api/v1/skills/", "/draft", draft_skill, "wait", "kernel text provider model"},
     {"POST", "/api/v1/skills/", "/reject", reject_skill, "", "kernel reason"},
     {"POST", "/api/v1/skills/", "/defer", defer_skill, "", "kernel reason"},
     {"POST", "/api/v1/skills/", "/enable", enable_skill, "", "kernel reason"},

@@ -27,6 +27,7 @@ struct gateway_parts {
   git_committer_actor git_committer;
   graph_recorder_actor graph_recorder;
   knowledge_actor knowledge;
+  knowledge_actor inspector; ///< of people's questions about the log
   dispatcher_pool_actor dispatchers;
   librarian_actor librarian;
   planner_actor planner;

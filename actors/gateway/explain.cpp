@@ -90,11 +90,12 @@ void read_row(const exchange_ptr& x, const std::string& dispatch_id, const error
               workspace_reply reply;
               reply.text = record::explain(e, options);
               reply.record = record::to_json(e);
-              reply.replay = record::replay(e,
-                                            [](const std::string& hash) -> result<std::string> {
-                                              return fail(errc::not_found, "no content", hash);
-                                            },
-                                            {});
+              reply.replay = record::replay(
+                  e,
+                  [](const std::string& hash) -> result<std::string> {
+                    return fail(errc::not_found, "no content", hash);
+                  },
+                  {}, record::seal_of(reply.record));
               then(reply, e);
             });
 }
@@ -193,6 +194,8 @@ void replay_run(exchange_ptr x, const std::string& id) {
                           {"explanation",
                            {{"recorded", again.explanation_recorded},
                             {"same", again.explanation_same},
+                            {"words_differ", again.words_differ},
+                            {"written_by", e.attempts.empty() ? "" : e.attempts.back().version},
                             {"bytes", again.explanation.size()}}},
                           {"contents", again.contents},
                           {"problems", problems_json(again)}});

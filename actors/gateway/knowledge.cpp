@@ -87,19 +87,32 @@ std::optional<inspect_graph> question_of(const exchange_ptr& x) {
 
 } // namespace
 
+void ask_about_log(const exchange_ptr& x, knowledge_request question,
+                   std::function<void(knowledge_reply&)> then) {
+  ask<knowledge_reply>(x->self, x->self->state.parts.knowledge, knowledge_request{{}, catch_up{}},
+                       [x, question = std::move(question),
+                        then = std::move(then)](const result<knowledge_reply>& caught_up) {
+                         if (!caught_up)
+                           return x->fail_with(caught_up.error());
+                         ask<knowledge_reply>(x->self, x->self->state.parts.inspector,
+                                              knowledge_request(question),
+                                              [x, then](result<knowledge_reply> r) {
+                                                if (!r)
+                                                  return x->fail_with(r.error());
+                                                then(*r);
+                                              });
+                       });
+}
+
 void get_knowledge(exchange_ptr x) {
   auto question = question_of(x);
   if (!question)
     return;
   knowledge_request request;
   request.what = std::move(*question);
-  ask<knowledge_reply>(x->self, x->self->state.parts.knowledge, std::move(request),
-                       [x, name = x->query("question")](result<knowledge_reply> r) {
-                         if (!r)
-                           return x->fail_with(r.error());
-                         auto answer = json::parse(r->inspected, nullptr, false);
-                         x->reply("kg_" + name, std::move(answer));
-                       });
+  ask_about_log(x, std::move(request), [x, name = x->query("question")](knowledge_reply& r) {
+    x->reply("kg_" + name, json::parse(r.inspected, nullptr, false));
+  });
 }
 
 } // namespace boyd::gateway_impl

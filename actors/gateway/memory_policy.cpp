@@ -46,18 +46,6 @@ json changed_json(const std::vector<skills::changed_decision>& changed) {
   return all;
 }
 
-template <class What>
-void ask_knowledge(const exchange_ptr& x, What what, std::function<void(knowledge_reply&)> then) {
-  knowledge_request request;
-  request.what = std::move(what);
-  ask<knowledge_reply>(x->self, x->self->state.parts.knowledge, std::move(request),
-                       [x, then = std::move(then)](result<knowledge_reply> r) {
-                         if (!r)
-                           return x->fail_with(r.error());
-                         then(*r);
-                       });
-}
-
 /// What is done, and the answer about it.
 struct applying {
   exchange_ptr x;
@@ -125,7 +113,7 @@ void judge_memory_items(exchange_ptr x) {
   const auto* kernel = x->kernel();
   if (kernel == nullptr)
     return;
-  ask_knowledge(x, judge_memory{kernel->kernel_id}, [x, kernel](knowledge_reply& r) {
+  ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel](knowledge_reply& r) {
     x->reply(
         "memory_policy",
         {{"kernel_id", kernel->kernel_id}, {"applied", false}, {"items", items_json(r.decisions)}});
@@ -149,7 +137,7 @@ void apply_memory_policy(exchange_ptr x) {
   std::vector<skills::shown_decision> shown;
   for (const auto& s : listed)
     shown.push_back({text_in(s, "id"), text_in(s, "action")});
-  ask_knowledge(x, judge_memory{kernel->kernel_id}, [x, kernel, shown](knowledge_reply& r) {
+  ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel, shown](knowledge_reply& r) {
     auto a = std::make_shared<applying>();
     a->x = x;
     a->kernel = kernel;
@@ -183,7 +171,7 @@ void replay_with_policy(exchange_ptr x) {
                            "use RFC 3339, for example 2026-02-13T10:00:00Z"});
     since = *time;
   }
-  ask_knowledge(x, replay_policy{*numbers, since}, [x](knowledge_reply& r) {
+  ask_about_log(x, {{}, replay_policy{*numbers, since}}, [x](knowledge_reply& r) {
     json rows = json::array();
     for (const auto& d : r.differences)
       rows.push_back(

@@ -43,6 +43,13 @@ void begin_decision(exchange_ptr x, const std::string& id, decision_maker decide
 /// {kernel_id, action, id, by}.
 json decision_json(const deciding_ptr& d, const char* action, const std::string& id);
 
+/// Keeps the body's `text` as the candidate's draft, and answers with `more` besides.
+void keep_draft(const deciding_ptr& d, const std::string& candidate_id, const std::string& skill,
+                json more); // skill_texts.cpp
+
+/// Asks a model for the candidate's draft: the body's `provider` (else the only one) and `model`.
+void word_draft(const deciding_ptr& d, const candidate_view& c); // skill_drafts.cpp
+
 /// An error is answered.
 void ask_about_skills(const exchange_ptr& x, look_at_skills what,
                       std::function<void(knowledge_reply&)> then);

@@ -61,14 +61,10 @@ void draft(const deciding_ptr& d, const named& what) {
     return d->x->fail_with(
         {errc::conflict, "already approved by " + c.known.by, c.id,
          "edit skills/" + c.name + "/SKILL.md, then: boyd skills approve " + c.name});
-  const auto text = document_in(*d);
-  if (!text)
-    return;
-  auto answer = decision_json(d, "draft", c.id);
-  answer["skill"] = text->name;
-  answer["hash"] = sha256_hex(d->text("text"));
-  answer["problems"] = scan_json(*d);
-  write_text(d, skills::draft_file(c.id), std::move(answer));
+  if (!d->body.contains("text"))
+    return word_draft(d, c);
+  if (const auto text = document_in(*d))
+    keep_draft(d, c.id, text->name, json::object());
 }
 
 /// Not approved: it needs the same look as any other.
@@ -103,6 +99,16 @@ void import_skill(exchange_ptr x) {
   const auto text = d->kernel == nullptr ? std::nullopt : document_in(*d);
   if (text)
     take_imported(d, *text);
+}
+
+void keep_draft(const deciding_ptr& d, const std::string& candidate_id, const std::string& skill,
+                json more) {
+  auto answer = decision_json(d, "draft", candidate_id);
+  answer["skill"] = skill;
+  answer["hash"] = sha256_hex(d->text("text"));
+  answer["problems"] = scan_json(*d);
+  answer.update(more);
+  write_text(d, skills::draft_file(candidate_id), std::move(answer));
 }
 
 void draft_skill(exchange_ptr x, const std::string& id) {

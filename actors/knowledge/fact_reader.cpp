@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* position_key = "graph.jsonl";
-constexpr std::size_t read_at_once = std::size_t{4} << 20;
+constexpr std::size_t read_at_once = std::size_t{512} << 10;
 /// Blocks of the log that one transaction of the index takes.
 constexpr std::uint64_t blocks_of_save = 8;
 
@@ -45,11 +45,26 @@ fact_reader::fact_reader(node_context_ptr context)
     : context_(std::move(context)),
       files_(*context_->ports.files, context_->home, context_->ports.unpack) {}
 
-result<void> fact_reader::load(knowledge_index& index) {
+result<void> fact_reader::find_position(knowledge_index& index) {
   auto text = index.value(index_area::position, position_key);
   if (!text)
     return fail(std::move(text.error()));
   at_ = {};
+  const auto known = *text ? json::parse(**text, nullptr, false) : json();
+  if (known.is_object())
+    at_ = {static_cast<std::uint32_t>(number_in(known, "segment")),
+           number_in(known, "bytes"),
+           number_in(known, "lines"),
+           number_in(known, "skipped"),
+           number_in(known, "sequence"),
+           number_in(known, "last_size"),
+           text_in(known, "last_hash")};
+  return {};
+}
+
+result<void> fact_reader::load(knowledge_index& index) {
+  if (auto found = find_position(index); !found)
+    return found;
   seen_.reset();
   feedback_ = {};
   newest_question_ = {};
@@ -62,16 +77,8 @@ result<void> fact_reader::load(knowledge_index& index) {
   learner_ = std::make_unique<graph::learner>(
       graph::learning_rules{},
       [this](index_area area, const std::string& key) { return index_->value(area, key); });
-  const auto known = *text ? json::parse(**text, nullptr, false) : json();
-  if (!known.is_object())
+  if (at_.lines == 0)
     return {};
-  at_ = {static_cast<std::uint32_t>(number_in(known, "segment")),
-         number_in(known, "bytes"),
-         number_in(known, "lines"),
-         number_in(known, "skipped"),
-         number_in(known, "sequence"),
-         number_in(known, "last_size"),
-         text_in(known, "last_hash")};
   if (auto items =
           index.each(index_area::items,
                      [&](std::string_view key, std::string_view value) { weigh(key, value); });

@@ -42,6 +42,9 @@ class fact_reader {
   /// what is at hand is read from it anew.
   result<void> catch_up(knowledge_index& index);
 
+  /// Takes over up to where another reader has brought the index; reads nothing else.
+  result<void> find_position(knowledge_index& index);
+
   /// What the log says of these items; those that it says nothing of are left out.
   result<std::map<std::string, context::item_statistics>>
   statistics(knowledge_index& index, const std::vector<std::string>& ids) const;

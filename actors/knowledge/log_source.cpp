@@ -56,6 +56,29 @@ result<std::vector<graph::cited_fact>> log_source::facts_of(const std::string& n
   return facts;
 }
 
+/// The index knows the lines of each node: only those that two of them share are read.
+result<std::vector<graph::cited_fact>>
+log_source::facts_between(const std::vector<std::string>& nodes, std::size_t most) {
+  std::vector<std::uint64_t> all;
+  for (const auto& node : nodes) {
+    const auto lines = index_.lines_of(graph::node_hash(node), position_.lines + 1, most);
+    if (!lines)
+      return fail(lines.error());
+    all.insert(all.end(), lines->begin(), lines->end());
+  }
+  std::ranges::sort(all);
+  std::vector<graph::cited_fact> facts;
+  for (auto line = std::ranges::adjacent_find(all); line != all.end();
+       line = std::adjacent_find(std::upper_bound(line, all.end(), *line), all.end())) {
+    auto f = fact_at(*line);
+    if (!f)
+      return fail(std::move(f.error()));
+    if (*f)
+      facts.push_back(std::move(**f));
+  }
+  return facts;
+}
+
 result<graph::segment> log_source::segment_numbered(std::uint32_t number) {
   if (!segments_) {
     auto all = files_.list();

@@ -24,6 +24,8 @@ class log_source final : public graph::fact_source {
 
   result<std::vector<graph::cited_fact>> facts_of(const std::string& node,
                                                   std::size_t most) override;
+  result<std::vector<graph::cited_fact>> facts_between(const std::vector<std::string>& nodes,
+                                                       std::size_t most) override;
   result<void> backwards(const std::function<bool(const graph::cited_fact&)>& take) override;
   result<std::optional<graph::learned_item>> item(const std::string& id) override;
   result<void>

@@ -39,9 +39,10 @@ struct knowledge_session::file_changes {
   bool removed = false;          ///< an entry is held by no file any more
 };
 
-knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr configuration)
-    : context_(std::move(context)), configuration_(std::move(configuration)), facts_(context_),
-      skills_(context_, configuration_) {
+knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr configuration,
+                                     task what)
+    : context_(std::move(context)), configuration_(std::move(configuration)), task_(what),
+      facts_(context_), skills_(context_, configuration_) {
   facts_.watch_items(
       {[this] { skills_.forget(); },
        [this](std::string_view id, const graph::learned_item& item) { skills_.note(id, item); }});
@@ -103,8 +104,15 @@ result<knowledge_reply> knowledge_session::answer(const knowledge_request& reque
 result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request& request) {
   if (auto opened = open_index(); !opened)
     return fail(std::move(opened.error()));
-  if (auto read = read_facts(); !read)
+  const bool only_asks = task_ == task::questions;
+  if (auto read = only_asks ? facts_.find_position(*index_) : read_facts(); !read)
     return fail(std::move(read.error()));
+  if (auto answered = answer_question(request))
+    return std::move(*answered);
+  if (only_asks)
+    return fail(errc::bug, "it answers questions about the log alone");
+  if (std::holds_alternative<catch_up>(request.what))
+    return knowledge_reply{};
   if (const auto* items = std::get_if<know_items>(&request.what)) {
     auto known = facts_.statistics(*index_, items->ids);
     if (!known)
@@ -113,14 +121,8 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
     reply.items = std::move(*known);
     return reply;
   }
-  if (const auto* about = std::get_if<inspect_graph>(&request.what))
-    return inspect(*about);
   if (const auto* evidence = std::get_if<find_evidence>(&request.what))
     return find(*evidence);
-  if (const auto* kernel = std::get_if<judge_memory>(&request.what))
-    return judge(*kernel);
-  if (const auto* policy = std::get_if<replay_policy>(&request.what))
-    return replay(*policy);
   if (auto known = skills_.answer(*index_, request))
     return std::move(*known);
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
@@ -134,6 +136,17 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   const auto* question = std::get_if<recall_memory>(&request.what);
   return question != nullptr ? in_memory(*question)
                              : in_memory(std::get<describe_memory>(request.what));
+}
+
+std::optional<result<knowledge_reply>>
+knowledge_session::answer_question(const knowledge_request& request) {
+  if (const auto* about = std::get_if<inspect_graph>(&request.what))
+    return inspect(*about);
+  if (const auto* kernel = std::get_if<judge_memory>(&request.what))
+    return judge(*kernel);
+  if (const auto* policy = std::get_if<replay_policy>(&request.what))
+    return replay(*policy);
+  return std::nullopt;
 }
 
 result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
@@ -324,10 +337,13 @@ knowledge_session::fresh_memory(const std::string& kernel_id) {
 }
 
 result<void> knowledge_session::open_index() {
-  if (index_)
-    return {};
   if (!context_->ports.make_knowledge_index)
     return fail(errc::refused, "the memory index is not available here");
+  // Whoever keeps it may have created it again.
+  const auto file = context_->ports.files->stat(context_->layout().knowledge_index());
+  if (index_ && (task_ == task::all || (file && file->inode == index_inode_)))
+    return {};
+  index_.reset();
   const auto knowledge = context_->layout().knowledge();
   if (auto made = context_->ports.files->make_directories(knowledge); !made)
     return made;
@@ -335,6 +351,8 @@ result<void> knowledge_session::open_index() {
   if (auto opened = index->open(); !opened)
     return opened;
   index_ = std::move(index);
+  if (const auto made = context_->ports.files->stat(context_->layout().knowledge_index()))
+    index_inode_ = made->inode;
   return {};
 }
 

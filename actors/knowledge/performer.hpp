@@ -12,8 +12,10 @@
 #include "messages/knowledge.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -27,8 +29,16 @@ namespace boyd {
 /// writes them; before each batch it takes over what has changed in them. Blocking; one thread.
 class knowledge_session {
  public:
+  enum class task : std::uint8_t {
+    all,
+    /// inspect_graph, judge_memory and replay_policy alone, from an index that another session
+    /// keeps: it says what that one has read, and writes nothing.
+    questions,
+  };
+
   /// Secrets of `configuration` (null: none), and what looks like one, are not indexed.
-  explicit knowledge_session(node_context_ptr context, configuration_ptr configuration = nullptr);
+  explicit knowledge_session(node_context_ptr context, configuration_ptr configuration = nullptr,
+                             task what = task::all);
 
   void perform(std::vector<job<knowledge_request, knowledge_reply>>& batch);
   void probe() {
@@ -60,6 +70,8 @@ class knowledge_session {
   result<knowledge_reply> try_to_answer(const knowledge_request& request);
   /// An error of the index alone: a log that cannot be read is told of, and teaches nothing.
   result<void> read_facts();
+  /// Nothing: it is another request.
+  std::optional<result<knowledge_reply>> answer_question(const knowledge_request& request);
   result<knowledge_reply> inspect(const inspect_graph& what);
   result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
@@ -85,7 +97,9 @@ class knowledge_session {
 
   node_context_ptr context_;
   configuration_ptr configuration_;
+  task task_;
   std::unique_ptr<knowledge_index> index_; ///< null until the first request
+  std::uint64_t index_inode_ = 0;          ///< of its file
   fact_reader facts_;
   skill_keeper skills_;
   bool has_read_facts_ = false; ///< in this batch

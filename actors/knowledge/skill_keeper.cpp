@@ -9,6 +9,7 @@
 #include "boyd/skills/bank.hpp"
 #include "boyd/skills/facts.hpp"
 #include "boyd/skills/lessons.hpp"
+#include "boyd/skills/memory_policy.hpp"
 #include "boyd/skills/skill.hpp"
 #include "boyd/skills/stage.hpp"
 
@@ -470,6 +471,33 @@ result<void> skill_keeper::approve_by_policy(knowledge_index& index, const draw_
   return {};
 }
 
+/// Of the memory policy, what the configuration lets the node do by itself. The decision is the
+/// cycle's own, so that the same one drawn again adds nothing.
+result<void> skill_keeper::apply_policy(knowledge_index& index, const draw_lessons& what,
+                                        const std::map<std::string, graph::learned_item>& items,
+                                        knowledge_reply& reply) const {
+  const auto* kernel = configuration_ ? configuration_->find_kernel(what.kernel_id) : nullptr;
+  if (kernel == nullptr || kernel->memory.policy_auto.empty())
+    return {};
+  std::vector<skills::policy_item> judged;
+  for (const auto& [id, item] : items) {
+    const auto candidate = index.value(index_area::candidates, skills::candidate_id(id));
+    if (!candidate)
+      return fail(candidate.error());
+    judged.push_back({id, item, candidate->has_value()});
+  }
+  auto decisions = skills::decide_all(judged, what.at);
+  const auto& wanted = kernel->memory.policy_auto;
+  std::erase_if(decisions, [&](const skills::policy_decision& d) {
+    return std::ranges::find(wanted, skills::name_of(d.action)) == wanted.end();
+  });
+  for (auto& fact :
+       skills::facts_of(decisions, judged, "decision_policy-" + what.cycle_id, what.kernel_id,
+                        "policy of the kernel (memory.policy.auto)", what.at))
+    reply.facts.push_back(std::move(fact));
+  return {};
+}
+
 result<knowledge_reply> skill_keeper::carry_out(knowledge_index& index,
                                                 const draw_lessons& what) const {
   knowledge_reply reply;
@@ -502,6 +530,8 @@ result<knowledge_reply> skill_keeper::carry_out(knowledge_index& index,
   }
   add_bank_files(what, reply, items);
   reply.facts = skills::lessons_of(in);
+  if (auto applied = apply_policy(index, what, items, reply); !applied)
+    return fail(std::move(applied.error()));
   if (auto approved = approve_by_policy(index, what, reply); !approved)
     return fail(std::move(approved.error()));
   return reply;

@@ -68,6 +68,9 @@ class skill_keeper {
   void write_text(candidate_view& c, const std::string& kernel_id) const;
   void add_bank_files(const draw_lessons& what, knowledge_reply& reply,
                       const std::map<std::string, graph::learned_item>& items) const;
+  result<void> apply_policy(knowledge_index& index, const draw_lessons& what,
+                            const std::map<std::string, graph::learned_item>& items,
+                            knowledge_reply& reply) const;
   result<void> approve_by_policy(knowledge_index& index, const draw_lessons& what,
                                  knowledge_reply& reply) const;
 

@@ -81,6 +81,8 @@ void add_keepers(self_pointer self) {
     s.knowledge->play(knowledge);
     return plain(knowledge);
   });
+  add(self, dispensable("inspector", {}),
+      [&s, &system] { return plain(spawn_inspector(system, s.context, s.configuration)); });
 }
 
 void add_loop(self_pointer self) {
@@ -189,8 +191,8 @@ void node_impl::add_gateway(self_pointer self) {
   auto& s = self->state;
   std::vector<std::string> earlier{"store",     "permits",      "governor",      "workspace",
                                    "mcp",       "state_writer", "git_committer", "graph_recorder",
-                                   "knowledge", "approvals",    "dispatchers",   "librarian",
-                                   "planner"};
+                                   "knowledge", "inspector",    "approvals",     "dispatchers",
+                                   "librarian", "planner"};
   for (const auto& k : s.configuration->kernels)
     earlier.push_back(kernel_child(k.kernel_id));
   add(self, vital("gateway", std::move(earlier)), [self, &s] {
@@ -208,6 +210,7 @@ void node_impl::add_gateway(self_pointer self) {
     parts.git_committer = child<git_committer_actor>(self, "git_committer");
     parts.graph_recorder = child<graph_recorder_actor>(self, "graph_recorder");
     parts.knowledge = child<knowledge_actor>(self, "knowledge");
+    parts.inspector = child<knowledge_actor>(self, "inspector");
     parts.dispatchers = child<dispatcher_pool_actor>(self, "dispatchers");
     parts.librarian = child<librarian_actor>(self, "librarian");
     parts.planner = child<planner_actor>(self, "planner");

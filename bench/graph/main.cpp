@@ -120,7 +120,8 @@ class drawn_log {
   std::uint64_t all_bytes_ = 0;
 };
 
-result<double> ask(knowledge_session& session, const inspect_graph& what) {
+template <class What>
+result<double> ask(knowledge_session& session, const What& what) {
   std::vector<job<knowledge_request, knowledge_reply>> batch;
   knowledge_request request;
   request.what = what;
@@ -214,6 +215,15 @@ result<void> run(const arguments& args) {
     }
   for (const auto& [name, all] : ms)
     out["questions"][name] = {{"ms", median(all)}, {"p99_ms", percentile(all, 99)}}; // NOLINT
+  replay_policy other;
+  other.numbers.plan.most_runs = 1;
+  other.numbers.stages.bank_referenced *= 2;
+  const auto before = processor_seconds();
+  const auto replayed = ask(session, other);
+  if (!replayed)
+    return fail(replayed.error());
+  out["replay_seconds"] = *replayed;
+  out["replay_cpu_seconds"] = processor_seconds() - before;
   if (const auto info = node->ports.files->stat(node->layout().knowledge_index()))
     out["index_bytes"] = info->size;
   out["resident_mib"] = peak_resident_mib();

@@ -255,6 +255,7 @@ class converter {
     out.budget_tokens = number<std::int64_t>(t, "budget_tokens");
     out.recall = number<std::size_t>(t, "recall");
     out.warm_days = number<int>(t, "warm_days");
+    out.policy_auto = texts(get(t, "policy"), "auto");
     for (const auto& item : get(t, "caps").items) {
       memory::set_cap(
           out.caps, text(item, "section"),
@@ -275,6 +276,11 @@ class converter {
         if (name == context::name_of(type)) {
           out.types.push_back(type);
         }
+      }
+    }
+    for (const auto method : {context::learning_method::ema, context::learning_method::bandit}) {
+      if (text(t, "method") == context::name_of(method)) {
+        out.method = method;
       }
     }
     if (const auto* policy = t.find("approve_when")) {

@@ -26,6 +26,7 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"quiet_hours", "kernels[].quiet_hours[]"},
     {"sense", "kernels[].senses[]"},
     {"memory", "kernels[].memory"},
+    {"memory_policy", "kernels[].memory.policy"},
     {"learning", "kernels[].learning"},
     {"skill_policy", "kernels[].learning.approve_when"},
     {"memory_cap", "kernels[].memory.caps[]"},

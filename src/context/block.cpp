@@ -337,7 +337,8 @@ std::int64_t budget_of(const block_options& o) noexcept {
                                      : o.budget_tokens / quarter;
 }
 
-void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time now) {
+void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time now,
+          const confidence_rule& rule) {
   for (auto& i : items) {
     auto found = known ? known(i.id) : std::nullopt;
     if (!found) {
@@ -345,6 +346,7 @@ void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time
       found->confidence = first_confidence(i.type, is_declared(i));
       found->created = now;
     }
+    found->confidence = confidence_of(*found, i.id, rule);
     i.importance = importance(*found, now);
     i.policy = i.frozen ? standing::open : found->policy;
     if (i.from != origin::memory && i.from != origin::bank)

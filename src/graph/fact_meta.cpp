@@ -12,7 +12,8 @@ namespace {
 using json = nlohmann::json;
 
 /// Members of an object without nesting, escapes and blanks; false: it is read as JSON.
-bool read_flat(std::string_view rest, std::vector<std::pair<std::string, std::string>>& to) {
+bool read_flat(std::string_view rest,
+               std::vector<std::pair<std::string_view, std::string_view>>& to) {
   if (!rest.starts_with('{') || !rest.ends_with('}') || rest.find('\\') != rest.npos)
     return false;
   rest = rest.substr(1, rest.size() - 2);
@@ -42,43 +43,47 @@ bool read_flat(std::string_view rest, std::vector<std::pair<std::string, std::st
 } // namespace
 
 fact_meta::fact_meta(std::string_view text) {
+  constexpr std::size_t usual_members = 16;
+  members_.reserve(usual_members);
   if (read_flat(text, members_))
     return;
   members_.clear();
   const auto value = json::parse(text, nullptr, false);
-  if (value.is_object())
-    for (const auto& [key, member] : value.items())
-      members_.emplace_back(key, member.dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!value.is_object())
+    return;
+  for (const auto& [key, member] : value.items()) {
+    const auto& name = made_.emplace_back(key);
+    members_.emplace_back(
+        name, made_.emplace_back(member.dump(-1, ' ', false, json::error_handler_t::replace)));
+  }
 }
 
-const std::string* fact_meta::raw(std::string_view key) const {
+std::string_view fact_meta::raw(std::string_view key) const {
   const auto it = std::ranges::find(members_, key, [](const auto& m) { return m.first; });
-  return it == members_.end() ? nullptr : &it->second;
+  return it == members_.end() ? std::string_view() : it->second;
 }
 
 std::string fact_meta::text(std::string_view key) const {
-  const auto* value = raw(key);
-  if (value == nullptr || !value->starts_with('"'))
+  const auto value = raw(key);
+  if (!value.starts_with('"'))
     return {};
-  if (value->find('\\') == value->npos)
-    return value->substr(1, value->size() - 2);
-  const auto parsed = json::parse(*value, nullptr, false);
+  if (value.find('\\') == value.npos)
+    return std::string(value.substr(1, value.size() - 2));
+  const auto parsed = json::parse(value, nullptr, false);
   return parsed.is_string() ? parsed.get<std::string>() : std::string();
 }
 
 bool fact_meta::flag(std::string_view key) const {
-  const auto* value = raw(key);
-  return value != nullptr && *value == "true";
+  return raw(key) == "true";
 }
 
 std::optional<double> fact_meta::number(std::string_view key) const {
-  const auto* value = raw(key);
-  if (value == nullptr)
-    return std::nullopt;
+  const auto value = raw(key);
   double n = 0;
-  const auto* const end = value->data() + value->size();
-  const auto read = std::from_chars(value->data(), end, n);
-  return read.ec == std::errc{} && read.ptr == end ? std::optional(n) : std::nullopt;
+  const auto* const end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, n);
+  return !value.empty() && read.ec == std::errc{} && read.ptr == end ? std::optional(n)
+                                                                     : std::nullopt;
 }
 
 } // namespace boyd::graph

@@ -337,13 +337,19 @@ result<std::string> query(const inspection& in, const fact_filter& filter) {
   std::uint64_t looked_at = 0;
   bool unfinished = false;
   if (!node.empty()) {
-    const auto all = in.source.facts_of(node, most_facts);
-    if (!all)
-      return fail(all.error());
-    unfinished = all->size() == most_facts;
-    for (const auto& f : *all)
-      if (!take(f))
+    // Mostly all of them fit; else it looks at more.
+    constexpr std::size_t growth = 8;
+    for (auto asked = std::min(filter.most + 1, most_facts);;
+         asked = std::min(asked * growth, most_facts)) {
+      facts.clear();
+      const auto all = in.source.facts_of(node, asked);
+      if (!all)
+        return fail(all.error());
+      const bool is_enough = !std::ranges::all_of(*all, take);
+      unfinished = all->size() == most_facts;
+      if (is_enough || all->size() < asked || asked == most_facts)
         break;
+    }
   } else {
     const auto read = in.source.backwards([&](const cited_fact& f) {
       unfinished = ++looked_at >= most_lines_looked_at;

@@ -69,10 +69,15 @@ class gatherer {
 result<void> gather_around(const inspection& in, const std::string& around, int depth,
                            gatherer& all) {
   std::deque<std::pair<std::string, int>> open{{around, 0}};
+  std::vector<std::string> rim; // nodes that lead no further
   all.add(around);
   while (!open.empty()) {
     const auto [id, distance] = open.front();
     open.pop_front();
+    if (distance == depth && distance > 0) {
+      rim.push_back(id);
+      continue;
+    }
     const auto facts = in.source.facts_of(id, most_facts_of_node);
     if (!facts)
       return fail(facts.error());
@@ -89,6 +94,11 @@ result<void> gather_around(const inspection& in, const std::string& around, int 
       all.add(f);
     }
   }
+  const auto between = in.source.facts_between(rim, most_facts_of_node);
+  if (!between)
+    return fail(between.error());
+  for (const auto& f : *between)
+    all.add(f);
   return {};
 }
 

@@ -138,14 +138,18 @@ void learner::resume_run(std::string_view key, std::string_view value) {
   runs_.insert_or_assign(std::move(name), std::move(run));
 }
 
-result<learned_item*> learner::item(const std::string& id) {
-  if (const auto known = items_.find(id); known != items_.end())
-    return &known->second;
-  auto text = look_(index_area::items, id);
-  if (!text)
-    return fail(std::move(text.error()));
-  auto known = *text ? read_learned_item(**text) : std::nullopt;
-  return &items_.insert_or_assign(id, std::move(known).value_or(learned_item{})).first->second;
+result<learned_item*> learner::changing(const std::string& id) {
+  auto known = items_.find(id);
+  if (known == items_.end()) {
+    auto text = look_(index_area::items, id);
+    if (!text)
+      return fail(std::move(text.error()));
+    auto item = *text ? read_learned_item(**text) : std::nullopt;
+    known = items_.emplace(id, item_at_hand{std::move(item).value_or(learned_item{})}).first;
+  }
+  if (!std::exchange(known->second.changed, true))
+    changed_items_.push_back(id);
+  return &known->second.item;
 }
 
 result<void> learner::take(const edge& fact, std::uint64_t line) {
@@ -193,11 +197,10 @@ result<void> learner::hold(const edge& fact, const std::string& decision, std::s
 
 result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   const fact_meta meta(fact.meta_json);
-  auto found = item(fact.from);
+  auto found = changing(fact.from);
   if (!found)
     return fail(std::move(found.error()));
   auto& it = **found;
-  changed_items_.insert(fact.from);
   auto& c = it.counts;
   const auto from = meta.text("from");
   if (c.injected == 0) {
@@ -259,11 +262,10 @@ result<void> learner::take_outcome(const edge& fact, std::uint64_t line) {
   for (const auto& used : run.items) {
     if (!used.counts)
       continue;
-    auto found = item(used.id);
+    auto found = changing(used.id);
     if (!found)
       return fail(std::move(found.error()));
     auto& c = (*found)->counts;
-    changed_items_.insert(used.id);
     detail::count_outcome(c, good, good ? rules_.success_step : -rules_.failure_step);
     if (good && used.cited && (*found)->type == context::item_type::generated)
       served.items.push_back(used.id);
@@ -280,11 +282,10 @@ result<void> learner::take_support(const edge& fact) {
   if (!names_in_skill_id(fact.from) || !fact.to.starts_with("ctx_"))
     return {};
   const fact_meta meta(fact.meta_json);
-  auto found = item(fact.to);
+  auto found = changing(fact.to);
   if (!found)
     return fail(std::move(found.error()));
   auto& c = (*found)->counts;
-  changed_items_.insert(fact.to);
   c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
   const auto count = [&](std::string_view key, bool good, double step) {
     constexpr double most = 10'000; // runs of one cycle
@@ -304,10 +305,9 @@ result<void> learner::take_decision(const edge& fact) {
   const bool shortens = action == "archive" || action == "summarize";
   if (action != "stage" && action != "forget" && action != "reinforce" && !shortens)
     return {};
-  auto found = item(fact.from);
+  auto found = changing(fact.from);
   if (!found)
     return fail(std::move(found.error()));
-  changed_items_.insert(fact.from);
   if (action == "stage")
     (*found)->stage = meta.text("to");
   else
@@ -328,10 +328,11 @@ void learner::drop_oldest() {
 
 std::vector<index_change> learner::take_changes() {
   auto all = std::exchange(changes_, {});
-  std::vector<std::string> ids(changed_items_.begin(), changed_items_.end());
-  std::ranges::sort(ids);
-  for (auto& id : ids) {
-    auto value = to_text(items_.at(id));
+  std::ranges::sort(changed_items_);
+  for (auto& id : std::exchange(changed_items_, {})) {
+    auto& known = items_.at(id);
+    known.changed = false;
+    auto value = to_text(known.item);
     all.push_back({index_area::items, std::move(id), std::move(value)});
   }
   skills_.add_changes(all);
@@ -342,7 +343,6 @@ std::vector<index_change> learner::take_changes() {
   }
   changed_held_.clear();
   held_.clear();
-  changed_items_.clear();
   for (auto& [name, run] : runs_) {
     if (!std::exchange(run.changed, false))
       continue;

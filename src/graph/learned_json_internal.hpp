@@ -1,6 +1,7 @@
 #pragma once
 
 #include "../core/json_values.hpp"
+#include "boyd/context/confidence.hpp"
 #include "boyd/context/item.hpp"
 #include "boyd/core/time.hpp"
 
@@ -40,6 +41,8 @@ inline constexpr std::array<std::pair<const char*, std::int64_t context::item_st
 
 inline void put_statistics(json& j, const context::item_statistics& c) {
   j["confidence"] = c.confidence;
+  if (c.success_count + c.failure_count > 0)
+    j["average"] = c.average;
   j["created"] = to_unix_ms(c.created);
   for (const auto& [name, member] : counters)
     j[name] = c.*member;
@@ -65,6 +68,7 @@ inline context::item_statistics statistics_in(const json& j) {
   for (const auto& [name, member] : counters)
     c.*member = number_in(j, name);
   c.confidence = share_in(j, "confidence");
+  c.average = share_in(j, "average");
   c.created = time_in(j, "created").value_or(utc_time{});
   c.last_used = time_in(j, "last_used");
   c.changed = time_in(j, "changed");
@@ -80,6 +84,7 @@ inline double stepped(double confidence, double step) {
 
 /// One run with it that was verified.
 inline void count_outcome(context::item_statistics& c, bool good, double step) {
+  c.average = context::next_average(c, good);
   ++(good ? c.success_count : c.failure_count);
   ++(good ? c.verified_useful : c.verified_not_useful);
   c.confidence = stepped(c.confidence, step);

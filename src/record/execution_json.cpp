@@ -1,5 +1,6 @@
 #include "../core/json_values.hpp"
 #include "boyd/core/outside_json.hpp"
+#include "boyd/core/sha256.hpp"
 #include "boyd/record/execution.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,9 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr std::string_view schema = "boyd.execution/1";
+/// The last member: SHA-256 of all that stands before it.
+constexpr std::string_view seal_begin = ",\n \"seal\": \"";
+constexpr std::string_view seal_end = "\"\n}\n";
 
 ordered_json value_of(const std::string& text) {
   if (text.empty())
@@ -123,6 +127,8 @@ ordered_json known_json(const known_item& k) {
                  {"frozen", k.frozen}};
   for (const auto& [name, member] : counters)
     j[name] = k.counts.*member;
+  if (k.counts.success_count + k.counts.failure_count > 0)
+    j["average"] = k.counts.average;
   return j;
 }
 
@@ -131,6 +137,8 @@ known_item read_known(const json& j) {
   k.id = text_in(j, "id");
   if (const auto c = j.find("confidence"); c != j.end() && c->is_number())
     k.counts.confidence = c->get<double>();
+  if (const auto a = j.find("average"); a != j.end() && a->is_number())
+    k.counts.average = a->get<double>();
   k.counts.created = time_in(j, "created").value_or(utc_time{});
   k.counts.last_used = time_in(j, "last_used");
   k.frozen = flag_in(j, "frozen");
@@ -265,7 +273,19 @@ std::string to_json(const execution& e) {
   add_lessons(all, e);
   all["explanation"] = e.explanation;
   all["attempts"] = std::move(attempts);
-  return all.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  auto text = all.dump(1, ' ', false, ordered_json::error_handler_t::replace);
+  text.resize(text.size() - std::string_view("\n}").size());
+  const auto seal = sha256_hex(text);
+  return text.append(seal_begin).append(seal).append(seal_end);
+}
+
+seal_state seal_of(std::string_view text) {
+  const auto begin = text.rfind(seal_begin);
+  if (begin == text.npos)
+    return seal_state::none;
+  const auto sealed = text.substr(0, begin);
+  const auto seal = std::string(seal_begin) + sha256_hex(sealed) + std::string(seal_end);
+  return text.substr(begin) == seal ? seal_state::whole : seal_state::broken;
 }
 
 result<execution> read_execution(std::string_view text) {

@@ -141,32 +141,33 @@ void rebuild(const attempt& a, const kept_text& kept, const std::string& name, s
   report.texts.push_back(std::move(out));
 }
 
-void explain_again(const execution& e, const std::optional<std::string>& stored,
+/// Words are a version's own: what is compared is the record, and the page with the hash that was
+/// taken of it.
+void explain_again(const execution& e, const std::optional<std::string>& stored, seal_state seal,
                    replay_report& report) {
   report.explanation = explain(e);
   report.explanation_recorded = !e.explanation.empty();
+  if (seal == seal_state::broken)
+    report.problems.push_back(
+        {"record.json", "differs", {}, "its text is not the one that was written"});
   if (!report.explanation_recorded) {
     // No attempt has ended: there is nothing yet that it could differ from.
     report.explanation_same = true;
     return;
   }
   report.explanation_same = sha256_hex(report.explanation) == e.explanation;
-  const bool stored_differs = stored && *stored != report.explanation;
-  if (report.explanation_same && !stored_differs)
-    return;
-  const auto detail =
-      stored_differs ? first_difference(*stored, report.explanation)
-                     : "the record was written by Boyd " +
-                           (e.attempts.empty() ? std::string("?") : e.attempts.back().version) +
-                           ", whose words were others, or it was changed since";
-  report.problems.push_back(
-      {report.explanation_same ? "explain.md" : "explanation", "differs", e.explanation, detail});
+  report.words_differ = !report.explanation_same && seal != seal_state::broken;
+  if (stored && sha256_hex(*stored) != e.explanation)
+    report.problems.push_back({"explain.md", "differs", e.explanation,
+                               report.explanation_same
+                                   ? first_difference(*stored, report.explanation)
+                                   : "it is not the page that was written with the record"});
 }
 
 } // namespace
 
 replay_report replay(const execution& e, const content_source& source,
-                     const std::optional<std::string>& stored) {
+                     const std::optional<std::string>& stored, seal_state seal) {
   replay_report report;
   shelf contents(source, report);
   look_at_items(e, contents);
@@ -190,7 +191,7 @@ replay_report replay(const execution& e, const content_source& source,
     if (!a.answer.hash.empty())
       rebuild(a, a.answer, "answer", contents, report);
   }
-  explain_again(e, stored, report);
+  explain_again(e, stored, seal, report);
   return report;
 }
 

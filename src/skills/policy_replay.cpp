@@ -1,12 +1,17 @@
 #include "boyd/skills/policy_replay.hpp"
 
+#include "../core/json_values.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/graph/links.hpp"
 #include "boyd/skills/skill.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -16,6 +21,8 @@ namespace boyd::skills {
 namespace {
 
 constexpr double most_number = 1'000'000;
+/// Changes of so many runs are kept by the fold.
+constexpr std::size_t runs_at_once = 5'000;
 
 /// A number of a policy file, and where it goes.
 struct named_number {
@@ -36,6 +43,9 @@ milliseconds days(double n) {
 const std::vector<named_number>& known_numbers() {
   using p = policy_numbers;
   static const std::vector<named_number> all{
+      {"planner", "most_runs", false, [](p& n, double v) { n.plan.most_runs = whole(v); }},
+      {"planner", "least_minutes", false,
+       [](p& n, double v) { n.plan.least_pause = std::chrono::minutes{whole(v)}; }},
       {"learning", "success_step", true, [](p& n, double v) { n.learning.success_step = v; }},
       {"learning", "failure_step", true, [](p& n, double v) { n.learning.failure_step = v; }},
       {"learning", "least_accuracy", true, [](p& n, double v) { n.learning.least_accuracy = v; }},
@@ -150,10 +160,10 @@ result<policy_numbers> read_policy_numbers(const config::tree& file, const std::
   policy_numbers numbers;
   if (file.kind != config::tree::kind_t::map)
     return fail(wrong(path, file.at, "a policy is a map",
-                      "begin it with one of: learning, stages, memory"));
+                      "begin it with one of: planner, learning, stages, memory"));
   for (std::size_t i = 0; i < file.keys.size(); ++i) {
     const auto& key = file.keys[i];
-    const std::vector<std::string_view> sections{"learning", "stages", "memory"};
+    const std::vector<std::string_view> sections{"planner", "learning", "stages", "memory"};
     if (std::ranges::find(sections, key.text) == sections.end())
       return fail(wrong(path, key.at, "unknown part of a policy: " + key.text,
                         nearest_of(key.text, sections)));
@@ -181,67 +191,152 @@ graph::learner policy_replay::begin(const graph::learning_rules& rules) {
 
 result<void> policy_replay::take(const graph::edge& fact, std::uint64_t line) {
   if (!is_since_ && fact.timestamp >= *since_) {
-    heed_changes({});
+    keep_changes();
     fold_ = begin(numbers_.learning);
     is_since_ = true;
   }
   // What was promoted under the numbers in force is history; what would be is asked of the rules.
   if (fact.type == "promoted_to")
     return {};
-  auto taken = fold_.take(fact, line);
-  if (taken && fact.type == "resulted_in")
-    heed_changes(fact.timestamp);
-  return taken;
+  if (fact.type == "decided_by") {
+    take_decision(fact);
+    return {};
+  }
+  if (left_out_.contains(fact.from) || left_out_.contains(fact.to))
+    return {};
+  if (fact.type == "resulted_in")
+    return take_end(fact, line);
+  if (fact.type == "used_in") {
+    if (!is_given(fact))
+      return {};
+    ++results_.items[fact.from].given;
+    open_runs_[fact.to].push_back(fact.from);
+  }
+  touched_.insert(fact.type == "supports" ? fact.to : fact.from);
+  return fold_.take(fact, line);
 }
 
-void policy_replay::heed_changes(std::optional<utc_time> at) {
+void policy_replay::take_decision(const graph::edge& decision) {
+  const auto meta = nlohmann::json::parse(decision.meta_json, nullptr, false);
+  if (!meta.is_object() || text_in(meta, "kind") == "reevaluation")
+    return;
+  const auto agent = text_in(meta, "agent");
+  if (std::exchange(cycle_, decision.to) != decision.to)
+    runs_of_cycle_ = 0;
+  const auto& rules = numbers_.plan;
+  const auto latest = latest_runs_.find(agent);
+  const bool is_too_soon = latest != latest_runs_.end() && rules.least_pause > milliseconds{0} &&
+                           decision.timestamp - latest->second < rules.least_pause;
+  const bool is_too_many = rules.most_runs > 0 && runs_of_cycle_ >= rules.most_runs;
+  auto& runs = results_.runs[agent];
+  if (is_since_ && (is_too_soon || is_too_many)) {
+    left_out_.insert(decision.from);
+    return;
+  }
+  ++runs;
+  ++runs_of_cycle_;
+  latest_runs_[agent] = decision.timestamp;
+}
+
+bool policy_replay::is_given(const graph::edge& use) {
+  // Most are not, and are not parsed.
+  if (use.meta_json.find("\"bank\"") == std::string::npos)
+    return true;
+  const auto meta = nlohmann::json::parse(use.meta_json, nullptr, false);
+  return !meta.is_object() || text_in(meta, "from") != "bank" || banked_.contains(use.from);
+}
+
+result<void> policy_replay::take_end(const graph::edge& end, std::uint64_t line) {
+  const auto run = open_runs_.extract(end.from);
+  const auto items = run.empty() ? std::vector<std::string>{} : run.mapped();
+  std::set<std::string> scopes;
+  for (const auto& id : items)
+    if (const auto* item = fold_.at_hand(id))
+      scopes.insert(item->scope);
+  for (const auto& scope : scopes)
+    if (const auto bank = banks_.find(scope); bank != banks_.end())
+      for (const auto& id : bank->second)
+        if (std::ranges::find(items, id) == items.end())
+          ++results_.items[id].open;
+  if (auto taken = fold_.take(end, line); !taken)
+    return taken;
+  for (const auto& id : std::exchange(touched_, {}))
+    look_at(id, end.timestamp);
+  for (const auto& id : items)
+    look_at(id, end.timestamp);
+  if (++unkept_ >= runs_at_once)
+    keep_changes();
+  return {};
+}
+
+void policy_replay::look_at(const std::string& id, utc_time at) {
+  const auto* item = fold_.at_hand(id);
+  if (item == nullptr)
+    return;
+  auto& o = results_.items[id];
+  const auto where = stage_of(item->counts, at, numbers_.stages).where;
+  if (!item->frozen && where >= stage::bank && !o.banked)
+    o.banked = at;
+  if (!item->frozen && where == stage::skill_candidate && !o.candidate)
+    o.candidate = at;
+  const bool is_in = is_banked(item->counts, numbers_.stages) && !item->frozen &&
+                     !item->scope.empty() && item->counts.policy != context::standing::forgotten;
+  const auto known = banked_.find(id);
+  if (is_in == (known != banked_.end()))
+    return;
+  if (is_in) {
+    banked_[id] = item->scope;
+    banks_[item->scope].insert(id);
+  } else {
+    banks_[known->second].erase(id);
+    banked_.erase(known);
+  }
+}
+
+void policy_replay::keep_changes() {
+  unkept_ = 0;
   for (auto& c : fold_.take_changes()) {
     auto& values = index_[c.area];
-    if (!c.value) {
+    if (c.value)
+      values[c.key] = std::move(*c.value);
+    else
       values.erase(c.key);
-      continue;
-    }
-    if (const auto item =
-            c.area == index_area::items && at ? graph::read_learned_item(*c.value) : std::nullopt) {
-      auto& o = outcomes_[c.key];
-      const auto where = stage_of(item->counts, *at, numbers_.stages).where;
-      if (!item->frozen && where >= stage::bank && !o.banked)
-        o.banked = at;
-      if (!item->frozen && where == stage::skill_candidate && !o.candidate)
-        o.candidate = at;
-    }
-    values[c.key] = std::move(*c.value);
   }
   fold_.take_questions();
 }
 
-std::map<std::string, policy_outcome> policy_replay::finish(utc_time now) {
-  heed_changes({});
+policy_results policy_replay::finish(utc_time now) {
+  keep_changes();
   for (const auto& [id, text] : index_[index_area::items]) {
     const auto item = graph::read_learned_item(text);
     if (!item)
       continue;
-    auto& o = outcomes_[id];
+    auto& o = results_.items[id];
     o.path = item->path;
     o.where = stage_of(item->counts, now, numbers_.stages).where;
     o.confidence = item->counts.confidence;
     o.action = decide({id, *item, o.candidate.has_value()}, now, numbers_.memory).action;
   }
-  return std::move(outcomes_);
+  return std::move(results_);
 }
 
-std::vector<policy_difference> differences(const std::map<std::string, policy_outcome>& now,
-                                           const std::map<std::string, policy_outcome>& then) {
+std::vector<policy_difference> differences(const policy_results& now, const policy_results& then) {
+  std::vector<policy_difference> agents;
+  for (const auto& [agent, runs] : now.runs)
+    if (const auto it = then.runs.find(agent); it != then.runs.end() && it->second != runs)
+      agents.push_back({graph::agent_node(agent), agent, "runs", std::to_string(runs),
+                        std::to_string(it->second)});
   std::vector<policy_difference> all;
-  for (const auto& [id, a] : now) {
-    const auto it = then.find(id);
-    if (it == then.end())
-      continue;
-    const auto& b = it->second;
-    const auto tell = [&, &id = id, &a = a](const char* what, std::string x, std::string y) {
+  for (const auto& [id, a] : now.items) {
+    const auto it = then.items.find(id);
+    static const policy_outcome nothing;
+    const auto& b = it == then.items.end() ? nothing : it->second;
+    const auto tell = [&, &key = id, &before = a](const char* what, std::string x, std::string y) {
       if (x != y)
-        all.push_back({id, a.path, what, std::move(x), std::move(y)});
+        all.push_back({key, before.path, what, std::move(x), std::move(y)});
     };
+    tell("given", std::to_string(a.given), std::to_string(b.given));
+    tell("open", std::to_string(a.open), std::to_string(b.open));
     tell("stage", std::string(name_of(a.where)), std::string(name_of(b.where)));
     tell("bank", moment(a.banked), moment(b.banked));
     tell("candidate", moment(a.candidate), moment(b.candidate));
@@ -251,7 +346,9 @@ std::vector<policy_difference> differences(const std::map<std::string, policy_ou
   std::ranges::stable_sort(all, [](const policy_difference& x, const policy_difference& y) {
     return std::tie(x.path, x.id) < std::tie(y.path, y.id);
   });
-  return all;
+  agents.insert(agents.end(), std::make_move_iterator(all.begin()),
+                std::make_move_iterator(all.end()));
+  return agents;
 }
 
 } // namespace boyd::skills

@@ -1,5 +1,7 @@
 #include "program.hpp"
+#include "skills_lab.hpp"
 #include "support/pch.hpp"
+#include "written_log.hpp"
 
 #include <csignal>
 #include <filesystem>
@@ -18,58 +20,12 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t day = 86'400'000;
-constexpr std::int64_t begin = 1'767'225'600'000; // 2026-01-01
-
-/// A log of an older version, whose lines have no place in a chain.
-struct written_log {
-  std::string text;
-  int runs = 0;
-
-  void run(const std::string& path, bool cited, bool good, std::int64_t at) {
-    const auto id = std::to_string(++runs);
-    text += json{{"from", "ctx_" + path},
-                 {"to", "exec_" + id},
-                 {"type", "used_in"},
-                 {"timestamp", at},
-                 {"meta",
-                  {{"path", path},
-                   {"cited", cited},
-                   {"used", cited},
-                   {"fence", 1},
-                   {"type", "file"},
-                   {"from", "declared"},
-                   {"scope", "repo:1"},
-                   {"kernel", "default"}}}}
-                .dump() +
-            "\n";
-    text += json{{"from", "exec_" + id},
-                 {"to", "outcome_" + id},
-                 {"type", "resulted_in"},
-                 {"timestamp", at + 1},
-                 {"meta",
-                  {{"agent", "a"},
-                   {"status", good ? "done" : "failed"},
-                   {"class", good ? "none" : "deterministic"},
-                   {"execution", good ? "succeeded" : "failed"},
-                   {"claim", "none"},
-                   {"verification", "none"},
-                   {"fence", 1}}}}
-                .dump() +
-            "\n";
-  }
-};
-
-/// A node that has learned about four texts.
+/// A node that has learned about two texts.
 struct learned_home {
   home_of_boyd home;
 
   learned_home() {
-    written_log log;
-    for (int i = 0; i < 8; ++i)
-      log.run("bad.md", true, false, begin + i * day);
-    for (int i = 0; i < 30; ++i)
-      log.run("good.md", true, true, begin + (i + 10) * day);
+    const auto log = written_log::of_two_texts();
     std::filesystem::create_directories(home.file("knowledge"));
     write_file(home.file("knowledge/graph.jsonl"), log.text);
   }
@@ -152,6 +108,40 @@ TEST_CASE("memory policy: a write that fails, at whatever step, leaves all or no
   CHECK(f.run({"kg", "verify"}).at("ok") == true);
 }
 
+TEST_CASE("memory policy: what the configuration names, the node does after a cycle, once",
+          "[memory_policy]") {
+  const std::string kernel = "    memory: {policy: {auto: [summarize]}}\n";
+  const skills_lab::learning_home h(kernel);
+  h.say("Nothing.");
+  h.cycles(9);
+  CHECK(h.facts("managed_by").empty());
+  h.cycles(1);
+  const auto done = h.facts("managed_by");
+  REQUIRE(done.size() == 1);
+  CHECK(done[0]["meta"]["action"] == "summarize");
+  CHECK(done[0]["meta"]["path"] == "docs/release.md");
+  CHECK(done[0]["meta"]["by"] == "policy of the kernel (memory.policy.auto)");
+  CHECK_THAT(h.prompt(), !Contains("shown as a summary"));
+  h.cycles(2);
+  CHECK(h.facts("managed_by").size() == 1);
+  const auto stats = h.home.run({"memory", "status", "--json"}).json();
+  CHECK(stats["items"][0]["reason"] == "summarize was done already");
+  CHECK(h.home.run({"kg", "verify", "--json"}).json()["ok"] == true);
+}
+
+TEST_CASE("memory policy: nothing is done by itself that the configuration does not name",
+          "[memory_policy]") {
+  const skills_lab::learning_home h;
+  h.say("Nothing.");
+  h.cycles(10);
+  CHECK(h.facts("managed_by").empty());
+  h.home.write_configuration(
+      skills_lab::yaml_of(h.repo.path(), "    memory: {policy: {auto: [forget]}}\n"));
+  const auto refused = h.home.run({"config", "validate"});
+  CHECK(refused.code != 0);
+  CHECK_THAT(refused.out + refused.err, Contains("forget") && Contains("summarize"));
+}
+
 TEST_CASE("replay --policy: other numbers over the history, told as differences",
           "[memory_policy]") {
   const learned_home f;
@@ -175,6 +165,25 @@ TEST_CASE("replay --policy: other numbers over the history, told as differences"
   CHECK(slip.code != 0);
   CHECK_THAT(slip.err, Contains("policy.yaml:2:3") && Contains("bank_referenced"));
   CHECK(f.home.run({"replay"}).code != 0);
+}
+
+TEST_CASE("replay --policy: runs that a planner would not have wanted, and what they were given",
+          "[memory_policy]") {
+  const skills_lab::learning_home h;
+  h.cycles(3);
+  const auto policy = h.repo.file("policy.yaml");
+  write_file(policy, "planner: {least_minutes: 600}\n");
+  const auto body = h.home.run({"replay", "--policy", policy, "--json"}).json();
+  std::map<std::string, json> by_what;
+  for (const auto& d : body["differences"])
+    by_what[d["what"].get<std::string>()] = d;
+  CHECK(by_what.at("runs")["path"] == "keeper");
+  CHECK(by_what.at("runs")["now"] == "3");
+  CHECK(by_what.at("runs")["then"] == "1");
+  CHECK(by_what.at("given")["path"] == "docs/release.md");
+  CHECK(by_what.at("given")["then"] == "1");
+  CHECK(by_what.at("bank")["then"] == "never");
+  CHECK_THAT(h.home.run({"replay", "--policy", policy}).out, Contains("TEXT OR AGENT"));
 }
 
 } // namespace boyd::memory_policy_test

@@ -53,7 +53,8 @@ void add_skill_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
                   "started cannot approve.");
   rollback->add_option("--to", args.to, "Version number (default: the previous version)")
       ->type_name("VERSION");
-  auto* draft = verb(*s, "draft", "Set the text of a candidate; approve it afterwards.",
+  auto* draft = verb(*s, "draft",
+                     "Set the text of a candidate, or let a model write it; approve it afterwards.",
                      "boyd skills draft 3f9c2ab1 SKILL.md");
   add_id(draft, args, "Id of the candidate, or the beginning of it");
   auto* take = verb(*s, "import",
@@ -69,10 +70,22 @@ void add_skill_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
            "boyd skills validate ~/skills");
   auto* scan = verb(*s, "scan", "List risky content in SKILL.md files, to review before approval.",
                     "boyd skills scan ~/skills/pdf-forms");
-  for (auto* a : {draft, take, validate, scan})
-    a->add_option("path", args.path,
-                  a == draft ? "File with the text; - reads standard input"
-                             : "A SKILL.md, its folder, or a folder of skill folders")
+  auto* file = draft
+                   ->add_option("path", args.path,
+                                "File with the text; - reads standard input (default: a model "
+                                "writes it)")
+                   ->type_name("FILE");
+  draft->add_option("--provider", args.provider, "Without FILE: provider of the model")
+      ->excludes(file)
+      ->type_name("ID");
+  draft->add_option("--model", args.model, "Without FILE: use this model")
+      ->excludes(file)
+      ->type_name("NAME");
+  draft->footer(
+      "A model's call counts towards the node's budget. Its text is a draft: read it with "
+      "boyd skills show, then approve it.");
+  for (auto* a : {take, validate, scan})
+    a->add_option("path", args.path, "A SKILL.md, its folder, or a folder of skill folders")
         ->required()
         ->type_name("FILE");
   for (auto* a : {draft, take, give})

@@ -80,12 +80,21 @@ void render_replay(const json& body, const terminal& t, const arguments& args) {
   const auto explanation = part_of(body, "explanation");
   const bool recorded = flag_in(explanation, "recorded");
   const bool same = flag_in(explanation, "same");
+  const bool other_words = flag_in(explanation, "words_differ");
   print_line(t, "explanation", text_of(explanation, "bytes") + " bytes",
-             !recorded ? "not recorded: the run has not ended"
-             : same    ? "the same"
-                       : "differs",
-             same);
+             !recorded     ? "not recorded: the run has not ended"
+             : same        ? "the same"
+             : other_words ? "in other words"
+                           : "differs",
+             same || other_words);
   const auto problems = rows_of(body, "problems");
+  if (problems.empty() && other_words) {
+    const auto version = text_of(explanation, "written_by");
+    print(t.paint(colour::good, "unchanged") + ": every recorded byte is as it was\n" +
+          "  It was written by " + (version.empty() ? "an older Boyd" : "Boyd " + version) +
+          ", which explained it in other words than this one.\n");
+    return;
+  }
   if (problems.empty()) {
     print(t.paint(colour::good, "identical") + ": every byte matches the original\n");
     return;
@@ -221,7 +230,7 @@ result<json> numbers_of(const std::string& path) {
   }
   if (!parsed.value)
     return fail(errc::invalid_configuration, "the file is empty", path,
-                "the first key is one of: learning, stages, memory");
+                "the first key is one of: planner, learning, stages, memory");
   if (auto numbers = skills::read_policy_numbers(*parsed.value, path); !numbers)
     return fail(std::move(numbers.error()));
   return json_of(*parsed.value);
@@ -235,7 +244,7 @@ int replay_policy(const arguments& args) {
   const json body{{"policy", *numbers}, {"since", args.since}};
   return ask_and_print(args, post("/api/v1/memory/policy/replay", body.dump()),
                        [](const json& b, const terminal& t) {
-                         table rows({"TEXT", "WHAT", "NOW", "WITH THE FILE"});
+                         table rows({"TEXT OR AGENT", "WHAT", "NOW", "WITH THE FILE"});
                          for (const auto& d : rows_of(b, "differences"))
                            rows.add({one_line(text_of(d, "path"), 40), text_of(d, "what"),
                                      text_of(d, "now"), text_of(d, "then")});

@@ -215,8 +215,7 @@ int decide(const arguments& args) {
   return exit_code::ok;
 }
 
-int post_text(const arguments& args, const std::string& path, const std::string& text) {
-  const auto done = ask_once(args, post(path, dumped({{"kernel", args.kernel}, {"text", text}})));
+int print_text_taken(const arguments& args, const result<std::string>& done) {
   if (!done)
     return report(done.error(), args.json);
   if (args.json) {
@@ -224,6 +223,10 @@ int post_text(const arguments& args, const std::string& path, const std::string&
     return exit_code::ok;
   }
   const auto answer = object_of(*done);
+  if (const auto text = text_of(answer, "text"); !text.empty())
+    print(with_line_break(printable(text)) + "\nwritten by " + printable(text_of(answer, "model")) +
+          " at provider " + text_of(answer, "provider") + ", " + text_of(answer, "tokens") +
+          " tokens, $" + text_of(answer, "cost") + "\n");
   for (const auto& p : rows_of(answer, "problems"))
     if (p.is_string())
       print("  ! " + printable(p.get<std::string>()) + "\n");
@@ -234,7 +237,30 @@ int post_text(const arguments& args, const std::string& path, const std::string&
   return exit_code::ok;
 }
 
+int post_text(const arguments& args, const std::string& path, const std::string& text) {
+  return print_text_taken(
+      args, ask_once(args, post(path, dumped({{"kernel", args.kernel}, {"text", text}}))));
+}
+
+/// A model writes it.
+int ask_for_draft(const arguments& args) {
+  constexpr milliseconds patience = std::chrono::minutes{6};
+  auto request =
+      post(std::string(base) + "/" + args.id + "/draft",
+           dumped({{"kernel", args.kernel}, {"provider", args.provider}, {"model", args.model}}));
+  request.query = {{"wait", "1"}};
+  signal_watch signals;
+  auto c = open_client(args, node_mode::answering, signals);
+  if (!c)
+    return report(c.error(), args.json);
+  const auto answer = (*c)->call(request, patience);
+  (*c)->close();
+  return print_text_taken(args, answer ? body_of(*answer) : fail(answer.error()));
+}
+
 int draft(const arguments& args) {
+  if (args.path.empty())
+    return ask_for_draft(args);
   const auto text = read_skill_text(args.path);
   if (!text)
     return report(text.error(), args.json);

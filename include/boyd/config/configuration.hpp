@@ -5,6 +5,7 @@
 #include "boyd/config/mcp.hpp"
 #include "boyd/config/models.hpp"
 #include "boyd/config/sandbox.hpp"
+#include "boyd/context/confidence.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
 #include "boyd/memory/document.hpp"
@@ -209,6 +210,8 @@ struct memory_settings {
   int warm_days = 30;                                 ///< that daily notes stay in notes/
   std::size_t recall = 5;                             ///< entries that a run is given, at most
   memory::section_caps caps = memory::default_caps(); ///< of SOUL.md and MEMORY.md
+  /// Decisions of the memory policy that the node carries out after a cycle, by their names.
+  std::vector<std::string> policy_auto;
 
   bool operator==(const memory_settings&) const = default;
 };
@@ -229,6 +232,7 @@ struct learning_settings {
     bool operator==(const policy&) const = default;
   };
   std::optional<policy> approves{}; ///< nothing: a person decides about each
+  context::learning_method method = context::learning_method::linear; ///< that ranks items
 
   bool operator==(const learning_settings&) const = default;
 };

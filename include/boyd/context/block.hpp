@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/context/confidence.hpp"
 #include "boyd/context/item.hpp"
 #include "boyd/context/wanted.hpp"
 #include "boyd/core/time.hpp"
@@ -54,7 +55,8 @@ struct offered_item {
 /// What an item is worth (SPEC §10.4): sets `importance` by what the log of facts says of its id,
 /// and the `score` of what was not found by a question; what the log says nothing of is new.
 using statistics_of = std::function<std::optional<item_statistics>(const std::string& id)>;
-void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time now);
+void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time now,
+          const confidence_rule& rule = {});
 
 /// What became of an offered item.
 struct placed_item {

@@ -48,7 +48,8 @@ struct item_statistics {
   std::int64_t failure_count = 0;
   std::int64_t verified_useful = 0;
   std::int64_t verified_not_useful = 0;
-  double confidence = 0;
+  double confidence = 0; ///< by steps
+  double average = 0;    ///< of its runs that were verified, the latest weighing most; 0: none was
   utc_time created{};
   std::optional<utc_time> last_used;
   std::optional<utc_time> changed; ///< its content, the last time

@@ -29,6 +29,10 @@ class fact_source {
 
   /// Facts that have this node (or type_node) at one of their ends, the newest first.
   virtual result<std::vector<cited_fact>> facts_of(const std::string& node, std::size_t most) = 0;
+  /// Facts that have two of these nodes at their ends, among the newest `most` of each, in the
+  /// order of the log.
+  virtual result<std::vector<cited_fact>> facts_between(const std::vector<std::string>& nodes,
+                                                        std::size_t most) = 0;
   /// The newest first, until `take` answers false.
   virtual result<void> backwards(const std::function<bool(const cited_fact& f)>& take) = 0;
   virtual result<std::optional<learned_item>> item(const std::string& id) = 0;

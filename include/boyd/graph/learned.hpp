@@ -93,6 +93,12 @@ class learner {
   /// `line`: its number in the log. An error is the index's.
   result<void> take(const edge& fact, std::uint64_t line);
 
+  /// An item as it is now; null: it is not at hand. Until the next call.
+  const learned_item* at_hand(const std::string& id) const {
+    const auto it = items_.find(id);
+    return it == items_.end() ? nullptr : &it->second.item;
+  }
+
   /// What has changed since they were taken last.
   std::vector<index_change> take_changes();
   /// Questions that have been learned since they were taken last.
@@ -118,14 +124,20 @@ class learner {
   result<void> hold(const edge& fact, const std::string& decision, std::size_t parts);
   /// What rules and people have decided about an item.
   result<void> take_decision(const edge& fact);
-  result<learned_item*> item(const std::string& id);
+  struct item_at_hand {
+    learned_item item;
+    bool changed = false;
+  };
+
+  /// An item that is about to change.
+  result<learned_item*> changing(const std::string& id);
   void drop_oldest();
 
   learning_rules rules_;
   look_up look_;
   skill_fold skills_;
-  std::unordered_map<std::string, learned_item> items_;
-  std::unordered_set<std::string> changed_items_;
+  std::unordered_map<std::string, item_at_hand> items_;
+  std::vector<std::string> changed_items_;
   std::unordered_map<std::string, open_run> runs_; ///< by execution and fence
   std::map<std::string, std::string> ages_;        ///< open_run::number to its key
   std::map<std::string, std::vector<edge>> held_;  ///< by decision; those that were looked up

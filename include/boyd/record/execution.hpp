@@ -165,9 +165,18 @@ struct execution {
   bool operator==(const execution&) const = default;
 };
 
-/// `boyd.execution/1`, readable; read_execution(to_json(e)) == e. `corrupt` for what is none.
+/// `boyd.execution/1`, readable, sealed; read_execution(to_json(e)) == e. `corrupt` for what is
+/// none.
 std::string to_json(const execution& e);
 result<execution> read_execution(std::string_view json);
+
+/// Whether a record's text is the one that was written, whichever version wrote it.
+enum class seal_state : std::uint8_t {
+  none, ///< it was written before records were sealed
+  whole,
+  broken,
+};
+seal_state seal_of(std::string_view json);
 
 /// The latest snapshot of an execution; empty: there is none.
 context::snapshot latest_snapshot(const execution& e);

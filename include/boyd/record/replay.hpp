@@ -41,6 +41,8 @@ struct replay_report {
   std::string explanation;         ///< rendered anew
   bool explanation_recorded = false;
   bool explanation_same = false;
+  /// What is on record is as it was, and this version finds other words for it.
+  bool words_differ = false;
   std::size_t contents = 0; ///< different ones that the record names
   /// What tools said, by its hash; without those that are missing.
   std::map<std::string, std::string> results;
@@ -50,10 +52,10 @@ struct replay_report {
   bool holds() const { return problems.empty(); }
 };
 
-/// `stored`: explain.md as it stands beside the record, for the place where it differs; nothing:
-/// there is none.
+/// `stored`: explain.md as it stands beside the record; nothing: there is none. `seal`: of the
+/// record's text.
 replay_report replay(const execution& e, const content_source& contents,
-                     const std::optional<std::string>& stored);
+                     const std::optional<std::string>& stored, seal_state seal);
 
 /// Where two texts part, in a few lines; empty: they do not.
 std::string first_difference(const std::string& recorded, const std::string& now);

@@ -8,17 +8,30 @@
 #include "boyd/skills/memory_policy.hpp"
 #include "boyd/skills/stage.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 /// The recorded history under other numbers (SPEC §16): the same fold, stages and memory policy,
 /// without a model. Pure.
 namespace boyd::skills {
 
+/// Limits for what planners have decided; 0: none.
+struct plan_rules {
+  std::int64_t most_runs = 0;  ///< of a cycle, in the order of its decisions
+  milliseconds least_pause{0}; ///< between the decisions for two runs of an agent
+
+  bool operator==(const plan_rules&) const = default;
+};
+
 struct policy_numbers {
+  plan_rules plan;
   graph::learning_rules learning;
   stage_rules stages;
   memory_rules memory;
@@ -26,8 +39,8 @@ struct policy_numbers {
   bool operator==(const policy_numbers&) const = default;
 };
 
-/// Reads `learning`, `stages` and `memory` with those of their numbers that differ; the others are
-/// the defaults. `invalid_configuration` names the line and the nearest known name.
+/// Reads `planner`, `learning`, `stages` and `memory` with those of their numbers that differ; the
+/// others are the defaults. `invalid_configuration` names the line and the nearest known name.
 result<policy_numbers> read_policy_numbers(const config::tree& file, const std::string& path);
 
 /// Where an item stands at the end of the history.
@@ -38,11 +51,21 @@ struct policy_outcome {
   std::optional<utc_time> banked;    ///< the first time that it reached the bank
   std::optional<utc_time> candidate; ///< the first time that it became a candidate
   double confidence = 0;
+  std::int64_t given = 0; ///< runs that had it in their prompts
+  std::int64_t open = 0;  ///< others, while it stood in the bank of their project
 
   bool operator==(const policy_outcome&) const = default;
 };
 
-/// Folds the log under some numbers. Not thread-safe.
+struct policy_results {
+  std::map<std::string, policy_outcome> items; ///< by id
+  std::map<std::string, std::int64_t> runs;    ///< that were wanted, by agent
+
+  bool operator==(const policy_results&) const = default;
+};
+
+/// Folds the log under some numbers. A run that its planner would not have wanted, and a text that
+/// would not have stood in the bank, teach nothing. Not thread-safe.
 class policy_replay {
  public:
   /// What happened before `since` is folded under the defaults; nothing: all of it under `numbers`.
@@ -51,34 +74,48 @@ class policy_replay {
   policy_replay& operator=(const policy_replay&) = delete;
 
   result<void> take(const graph::edge& fact, std::uint64_t line);
-  /// Once, behind the last fact: by id.
-  std::map<std::string, policy_outcome> finish(utc_time now);
+  /// Once, behind the last fact.
+  policy_results finish(utc_time now);
 
  private:
   graph::learner begin(const graph::learning_rules& rules);
-  /// Takes over what the fold has changed; `at`: when.
-  void heed_changes(std::optional<utc_time> at);
+  void take_decision(const graph::edge& decision);
+  /// False: the run would not have been given it.
+  bool is_given(const graph::edge& use);
+  result<void> take_end(const graph::edge& end, std::uint64_t line);
+  /// Where the item stands now.
+  void look_at(const std::string& id, utc_time at);
+  /// Takes over what the fold has changed.
+  void keep_changes();
 
   policy_numbers numbers_;
   std::optional<utc_time> since_;
   std::map<index_area, std::map<std::string, std::string>> index_;
   graph::learner fold_;
   bool is_since_ = false; ///< the numbers hold
-  std::map<std::string, policy_outcome> outcomes_;
+  policy_results results_;
+  std::string cycle_; ///< of the latest decision
+  std::int64_t runs_of_cycle_ = 0;
+  std::map<std::string, utc_time> latest_runs_;                         ///< by agent
+  std::unordered_set<std::string> left_out_;                            ///< executions
+  std::unordered_map<std::string, std::vector<std::string>> open_runs_; ///< items, by execution
+  std::set<std::string> touched_;             ///< items that changed without a run
+  std::map<std::string, std::string> banked_; ///< scopes of items that stand in the bank, by id
+  std::map<std::string, std::set<std::string>> banks_; ///< the same, by scope
+  std::size_t unkept_ = 0;                             ///< runs since changes were taken over
 };
 
 struct policy_difference {
-  std::string id;
-  std::string path;
-  std::string what; ///< stage, memory, bank, candidate or confidence
+  std::string id;   ///< of an item; "agent:NAME"
+  std::string path; ///< of it; the agent's name
+  std::string what; ///< stage, memory, bank, candidate, confidence, given, open; of agents: runs
   std::string now;  ///< under the numbers in force
   std::string then; ///< under the others
 
   bool operator==(const policy_difference&) const = default;
 };
 
-/// By path; items that are the same are left out.
-std::vector<policy_difference> differences(const std::map<std::string, policy_outcome>& now,
-                                           const std::map<std::string, policy_outcome>& then);
+/// Agents first, then items by path; what is the same is left out.
+std::vector<policy_difference> differences(const policy_results& now, const policy_results& then);
 
 } // namespace boyd::skills

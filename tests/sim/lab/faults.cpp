@@ -361,7 +361,7 @@ void world::stop_in_order(machine& m) {
 
 /// One of the tree's parts, agents' dispatchers more often than the others: they hold runs.
 void world::restart_part(machine& m) {
-  constexpr std::array<std::string_view, 18> parts{"store",
+  constexpr std::array<std::string_view, 19> parts{"store",
                                                    "permits",
                                                    "governor",
                                                    "workspace",
@@ -373,6 +373,7 @@ void world::restart_part(machine& m) {
                                                    "librarian",
                                                    "graph_recorder",
                                                    "knowledge",
+                                                   "inspector",
                                                    "planner",
                                                    "retention",
                                                    "gateway",

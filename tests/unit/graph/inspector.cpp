@@ -71,6 +71,15 @@ struct log_in_memory final : fact_source {
         found.push_back(*f);
     return found;
   }
+  result<std::vector<cited_fact>> facts_between(const std::vector<std::string>& nodes,
+                                                std::size_t) override {
+    std::vector<cited_fact> found;
+    for (const auto& f : facts)
+      if (f.fact.from != f.fact.to && std::ranges::count(nodes, f.fact.from) > 0 &&
+          std::ranges::count(nodes, f.fact.to) > 0)
+        found.push_back(f);
+    return found;
+  }
   result<void> backwards(const std::function<bool(const cited_fact&)>& take) override {
     for (auto f = facts.rbegin(); f != facts.rend(); ++f)
       if (!take(*f))

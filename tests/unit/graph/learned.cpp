@@ -189,7 +189,7 @@ TEST_CASE("learned: a question is remembered with the entries that answered it",
 
 TEST_CASE("learned: values come back from their texts", "[graph]") {
   learned_item i;
-  i.counts = {1, 2, 3, 4, 5, 6, 7, 0.25, t0, t0 + milliseconds{1}, t0 + milliseconds{2}};
+  i.counts = {1, 2, 3, 4, 5, 6, 7, 0.25, 0.125, t0, t0 + milliseconds{1}, t0 + milliseconds{2}};
   i.path = "a \"b\"";
   i.type = context::item_type::runtime;
   i.hash = "0a";

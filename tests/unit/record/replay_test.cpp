@@ -77,7 +77,7 @@ TEST_CASE("replay: what a run was told is put together again, byte for byte", "[
   const auto written = read_execution(to_json(t.e));
   REQUIRE(written);
   CHECK(*written == t.e);
-  const auto r = replay(*written, t.kept.source(), explain(t.e));
+  const auto r = replay(*written, t.kept.source(), explain(t.e), seal_state::whole);
   CHECK(r.holds());
   REQUIRE(r.texts.size() == 1);
   CHECK(r.texts[0].text == t.prompt);
@@ -89,7 +89,7 @@ TEST_CASE("replay: missing and damaged contents are named", "[replay]") {
   told t;
   const auto hash = sha256_hex(t.file);
   t.kept.contents.erase(hash);
-  auto r = replay(t.e, t.kept.source(), {});
+  auto r = replay(t.e, t.kept.source(), {}, seal_state::whole);
   CHECK_FALSE(r.holds());
   REQUIRE(r.problems.size() == 2);
   CHECK(r.problems[0].where == "light.md");
@@ -100,7 +100,7 @@ TEST_CASE("replay: missing and damaged contents are named", "[replay]") {
 
   t.kept.contents[hash] = t.file;
   t.kept.contents[hash][17] ^= 1;
-  r = replay(t.e, t.kept.source(), {});
+  r = replay(t.e, t.kept.source(), {}, seal_state::whole);
   REQUIRE(r.problems.size() == 2);
   CHECK(r.problems[0].what == "damaged");
   CHECK_FALSE(r.texts[0].same);
@@ -110,25 +110,60 @@ TEST_CASE("replay: an explanation that was changed is found, with its place", "[
   told t;
   auto stored = explain(t.e);
   stored.replace(stored.find("Boyd runs agents"), 16, "Boyd did nothing");
-  auto r = replay(t.e, t.kept.source(), stored);
+  auto r = replay(t.e, t.kept.source(), stored, seal_state::whole);
   REQUIRE(r.problems.size() == 1);
   CHECK(r.problems[0].where == "explain.md");
   CHECK_THAT(r.problems[0].detail,
              Catch::Matchers::Contains("did nothing") && Catch::Matchers::Contains("now: "));
-  t.e.agent_id = "somebody else";
-  r = replay(t.e, t.kept.source(), {});
-  REQUIRE(r.problems.size() == 1);
-  CHECK(r.problems[0].where == "explanation");
+}
+
+TEST_CASE("replay: a record that another version wrote holds, whatever its words were",
+          "[replay]") {
+  told t;
+  const std::string page = "# What an earlier version wrote\n";
+  t.e.explanation = sha256_hex(page);
+  const auto text = to_json(t.e);
+  CHECK(seal_of(text) == seal_state::whole);
+  auto r = replay(t.e, t.kept.source(), page, seal_of(text));
+  CHECK(r.holds());
+  CHECK(r.words_differ);
   CHECK_FALSE(r.explanation_same);
+  // The page is compared all the same.
+  r = replay(t.e, t.kept.source(), page + "more\n", seal_of(text));
+  REQUIRE(r.problems.size() == 1);
+  CHECK(r.problems[0].where == "explain.md");
+  CHECK_FALSE(r.holds());
+}
+
+TEST_CASE("replay: no byte of a record can change unseen", "[replay]") {
+  const told t;
+  const auto text = to_json(t.e);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    auto other = text;
+    other[at] ^= 1;
+    INFO(at);
+    CHECK(seal_of(other) != seal_state::whole);
+  }
+  auto other = text;
+  other.replace(other.find("keeper"), 6, "waiter");
+  const auto read = read_execution(other);
+  REQUIRE(read);
+  const auto r = replay(*read, t.kept.source(), {}, seal_of(other));
+  REQUIRE_FALSE(r.problems.empty());
+  CHECK(r.problems[0].where == "record.json");
+  CHECK_FALSE(r.words_differ);
+  // Of before records were sealed.
+  other.resize(other.rfind(",\n \"seal\""));
+  CHECK(seal_of(other + "\n}\n") == seal_state::none);
 }
 
 TEST_CASE("replay: places that a damaged record names are no reason to read beyond the frame",
           "[replay]") {
   told t;
   t.e.attempts[0].prompt.places[0].at = 1'000'000;
-  CHECK_FALSE(replay(t.e, t.kept.source(), {}).holds());
+  CHECK_FALSE(replay(t.e, t.kept.source(), {}, seal_state::whole).holds());
   t.e.attempts[0].version.clear(); // of an older record
-  const auto r = replay(t.e, t.kept.source(), {});
+  const auto r = replay(t.e, t.kept.source(), {}, seal_state::whole);
   CHECK(r.problems.front().what == "not recorded");
 }
 
@@ -148,7 +183,7 @@ TEST_CASE("replay: any text comes back, whatever contents stand in it", "[replay
       kept.keep(c);
     const auto back = read_execution(to_json(e));
     RC_ASSERT(back);
-    const auto r = replay(*back, kept.source(), {});
+    const auto r = replay(*back, kept.source(), {}, seal_state::whole);
     RC_ASSERT(r.holds());
     RC_ASSERT(r.texts.at(0).text == text);
   }));

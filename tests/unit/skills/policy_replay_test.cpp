@@ -46,9 +46,8 @@ std::vector<graph::edge> days(const std::string& item, const std::string& outcom
   return facts;
 }
 
-std::map<std::string, policy_outcome> replayed(const std::vector<graph::edge>& facts,
-                                               const policy_numbers& numbers,
-                                               std::optional<utc_time> since = {}) {
+policy_results replayed(const std::vector<graph::edge>& facts, const policy_numbers& numbers,
+                        std::optional<utc_time> since = {}) {
   policy_replay replay(numbers, since);
   std::uint64_t line = 0;
   for (const auto& f : facts)
@@ -80,15 +79,73 @@ TEST_CASE("policy replay: other numbers promote later, and archive what was kept
   strict.memory.archive_importance = 0.99;
   const auto usual = replayed(facts, {});
   const auto other = replayed(facts, strict);
-  CHECK(usual.at("ctx_a").banked == t0 + std::chrono::hours{24} * 2);
-  CHECK(usual.at("ctx_a").candidate == t0 + std::chrono::hours{24} * 4);
-  CHECK(other.at("ctx_a").banked == t0 + std::chrono::hours{24} * 4); // as a candidate
+  CHECK(usual.items.at("ctx_a").banked == t0 + std::chrono::hours{24} * 2);
+  CHECK(usual.items.at("ctx_a").candidate == t0 + std::chrono::hours{24} * 4);
+  CHECK(other.items.at("ctx_a").banked == t0 + std::chrono::hours{24} * 4); // as a candidate
   const auto found = differences(usual, other);
   REQUIRE(found.size() == 2);
   CHECK(found[0].what == "bank");
   CHECK(found[0].now == "2026-01-03T00:00:00Z");
   CHECK(found[1].what == "memory");
   CHECK(found[1].then == "archive");
+}
+
+TEST_CASE("policy replay: a planner that wants fewer runs teaches less", "[policy_replay]") {
+  std::vector<graph::edge> facts;
+  for (int day = 0; day < 6; ++day) {
+    for (const auto* item : {"a", "b"}) {
+      auto run = days(item, "+", day);
+      facts.push_back({run[0].to, "decision_" + std::to_string(day), "decided_by", run[0].timestamp,
+                       json{{"agent", item}, {"planner", "static"}}.dump()});
+      facts.insert(facts.end(), run.begin(), run.end());
+    }
+  }
+  const auto usual = replayed(facts, {});
+  CHECK(usual.runs == std::map<std::string, std::int64_t>{{"a", 6}, {"b", 6}});
+  policy_numbers rules;
+  rules.plan.most_runs = 1;
+  const auto one = replayed(facts, rules);
+  CHECK(one.runs == std::map<std::string, std::int64_t>{{"a", 6}, {"b", 0}});
+  CHECK(one.items.at("ctx_a") == usual.items.at("ctx_a"));
+  CHECK_FALSE(one.items.contains("ctx_b"));
+  const auto found = differences(usual, one);
+  REQUIRE_FALSE(found.empty());
+  CHECK(found[0] == policy_difference{"agent:b", "b", "runs", "6", "0"});
+  CHECK(found[1] == policy_difference{"ctx_b", "b", "given", "6", "0"});
+  rules = {};
+  rules.plan.least_pause = std::chrono::hours{48};
+  CHECK(replayed(facts, rules).items.at("ctx_a").given == 3);
+  // The past stays as it was.
+  CHECK(replayed(facts, rules, t0 + std::chrono::hours{24} * 4).items.at("ctx_a").given == 5);
+}
+
+TEST_CASE("policy replay: a text that would not have been banked is not given from there",
+          "[policy_replay]") {
+  auto facts = days("a", "++++");
+  for (auto& f : facts)
+    if (f.type == "used_in")
+      f.meta_json.insert(1, R"("scope":"repo:1",)");
+  // Runs that were given it from the bank, and one of the same project that was not.
+  auto later = days("a", "+++", 10);
+  for (auto& f : later)
+    if (f.type == "used_in") {
+      f.meta_json.insert(1, R"("scope":"repo:1",)");
+      f.meta_json.replace(f.meta_json.find("declared"), 8, "bank");
+    }
+  auto other = days("other", "+", 15);
+  other[0].meta_json.insert(1, R"("scope":"repo:1",)");
+  facts.insert(facts.end(), later.begin(), later.end());
+  facts.insert(facts.end(), other.begin(), other.end());
+  const auto usual = replayed(facts, {});
+  CHECK(usual.items.at("ctx_a").given == 7);
+  CHECK(usual.items.at("ctx_a").open == 1);
+  policy_numbers strict;
+  strict.stages.bank_referenced = 5;
+  strict.stages.candidate_referenced = 6;
+  const auto never = replayed(facts, strict);
+  CHECK(never.items.at("ctx_a").given == 4);
+  CHECK(never.items.at("ctx_a").open == 0);
+  CHECK_FALSE(never.items.at("ctx_a").banked);
 }
 
 TEST_CASE("policy replay: with `since` the past stays as it was", "[policy_replay]") {
@@ -100,15 +157,17 @@ TEST_CASE("policy replay: with `since` the past stays as it was", "[policy_repla
   mild.learning.failure_step = 0;
   const auto all = replayed(facts, mild);
   const auto later = replayed(facts, mild, t0 + std::chrono::hours{24} * 10);
-  CHECK(all.at("ctx_a").confidence == 0.7);
-  CHECK(later.at("ctx_a").confidence > 0.9); // five successes counted, no failure
-  CHECK(replayed(facts, {}).at("ctx_a").confidence < 0.6);
+  CHECK(all.items.at("ctx_a").confidence == 0.7);
+  CHECK(later.items.at("ctx_a").confidence > 0.9); // five successes counted, no failure
+  CHECK(replayed(facts, {}).items.at("ctx_a").confidence < 0.6);
 }
 
 TEST_CASE("policy replay: a file of numbers is read, and a slip is named", "[policy_replay]") {
-  const auto n = read("learning:\n  success_step: 0.1\nstages:\n  bank_referenced: 4\n"
+  const auto n = read("planner: {most_runs: 3, least_minutes: 90}\nlearning:\n  success_step: "
+                      "0.1\nstages:\n  bank_referenced: 4\n"
                       "  archive_idle_days: 10\nmemory:\n  noisy_share: 0.2\n");
   REQUIRE(n);
+  CHECK(n->plan == plan_rules{3, std::chrono::minutes{90}});
   CHECK(n->learning.success_step == 0.1);
   CHECK(n->stages.bank_referenced == 4);
   CHECK(n->stages.archive_idle == std::chrono::hours{240});
