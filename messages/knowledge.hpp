@@ -26,7 +26,7 @@ struct memory_question {
   std::optional<utc_time> at; ///< only entries up to then exist; nothing: now
 };
 
-/// The best entries of a kernel's memory for each question (SPEC §10.4, §12).
+/// The best entries of a kernel's memory for each question (docs/context.md, docs/memory.md).
 struct recall_memory {
   std::string kernel_id;
   std::vector<memory_question> questions;
@@ -44,7 +44,7 @@ struct know_items {
   std::vector<std::string> ids;
 };
 
-/// A question about the log of facts (SPEC §15).
+/// A question about the log of facts (docs/knowledge.md).
 struct inspect_graph {
   enum class kind : std::uint8_t { trace, stats, lineage, why, findings, learned, query, picture };
   kind what = kind::stats;
@@ -55,12 +55,12 @@ struct inspect_graph {
   int depth = 1;                 ///< of a picture
 };
 
-/// What the memory policy says of a kernel's items (SPEC §14).
+/// What the memory policy says of a kernel's items (docs/memory.md).
 struct judge_memory {
   std::string kernel_id;
 };
 
-/// What the items would be under other numbers (SPEC §16).
+/// What the items would be under other numbers (docs/explain.md).
 struct replay_policy {
   skills::policy_numbers numbers;
   std::optional<utc_time> since; ///< nothing: from the beginning

@@ -30,7 +30,7 @@ std::string reading_root(const config::agent& agent, const std::string& kernel_h
 std::string reading_scope(const std::string& root, const std::string& kernel_home,
                           const std::string& kernel_id);
 
-/// All references of a run, in the order of SPEC §10.3. `metadata_json`: of its dispatch.
+/// All references of a run, in the order of docs/context.md. `metadata_json`: of its dispatch.
 std::vector<context::wanted> references_of_run(const config::context_settings& settings,
                                                std::string_view metadata_json);
 

@@ -326,7 +326,7 @@ void on_tree_closed(self_pointer self, tree_closed& m) {
   s.tree.reset();
   if (m.change) {
     tell_change(outcome, tree, *m.change, s.order.work->row);
-    if (s.record) { // what it changed shows what it read (SPEC §11)
+    if (s.record) { // what it changed shows what it read (docs/context.md)
       s.record->paths.insert(s.record->paths.end(), tree.changed->paths.begin(),
                              tree.changed->paths.end());
       s.record->wrote = std::move(tree.changed->added);

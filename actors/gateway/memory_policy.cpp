@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-/// The memory policy (SPEC §14), and the history under other numbers (SPEC §16).
+/// The memory policy (docs/memory.md), and the history under other numbers (docs/explain.md).
 namespace boyd::gateway_impl {
 
 namespace {

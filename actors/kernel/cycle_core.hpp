@@ -45,7 +45,7 @@ enum class record_form : std::uint8_t {
   bare,  ///< the same without its texts
 };
 
-/// The phase of SPEC §3 that a step belongs to.
+/// The phase of docs/planning.md that a step belongs to.
 const char* phase_of(cycle_step s) noexcept;
 
 /// What orient reads from the store.
@@ -224,7 +224,7 @@ class cycle_core {
   bool by_hand_ = false;
 };
 
-/// The status of SPEC §3 for these counts.
+/// The status of docs/planning.md for these counts.
 cycle_status status_of(int dispatched, int succeeded, bool broken) noexcept;
 
 } // namespace boyd

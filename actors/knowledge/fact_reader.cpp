@@ -27,7 +27,7 @@ std::uint64_t number_in(const json& object, const char* key) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
 }
 
-/// How much more an entry of memory counts than one without a history (SPEC §10.4).
+/// How much more an entry of memory counts than one without a history (docs/context.md).
 double weight_of(const context::item_statistics& s) {
   constexpr double base = 0.85;
   constexpr double share = 0.3;

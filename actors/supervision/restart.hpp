@@ -29,7 +29,8 @@ inline bool spend_restart(std::deque<steady_time>& failures, steady_time now,
 }
 
 /// How long to wait before the next restart: at once for the first failure, then 100 ms doubling to
-/// 30 s with jitter (SPEC §9). A quiet `restart_period` without failure forgets the past. CAF-free.
+/// 30 s with jitter (docs/architecture.md). A quiet `restart_period` without failure forgets the
+/// past. CAF-free.
 class restart_backoff {
  public:
   /// A failure at `now`; `unit` is uniform in [0, 1). Returns the delay before the restart.

@@ -2,7 +2,7 @@
 
 #include "boyd/core/errc.hpp"
 
-/// SPEC §18.
+/// docs/operations.md.
 namespace boyd::app::exit_code {
 
 inline constexpr int ok = 0;

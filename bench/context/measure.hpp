@@ -9,7 +9,7 @@
 #include <vector>
 
 /// Quality of recall without a model: the share of annotated evidence inside a budget of tokens
-/// (SPEC §24). On any files of the form of bench/context.
+/// (bench/README.md). On any files of the form of bench/context.
 namespace boyd::bench {
 
 struct recall_case {

@@ -125,7 +125,7 @@ void shorten(work_item& w, const std::string& why) {
   w.placed.reason = "summarized " + why;
 }
 
-/// What a memory policy says of the item (SPEC §14).
+/// What a memory policy says of the item (docs/memory.md).
 void apply_policy(work_item& w) {
   const auto& i = *w.item;
   if (i.policy == standing::pinned)

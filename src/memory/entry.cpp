@@ -21,7 +21,7 @@ using json = nlohmann::json;
 
 constexpr std::size_t day_characters = 10; ///< 2026-02-13
 
-/// SPEC §10.1: of scope, type and path.
+/// docs/context.md: of scope, type and path.
 std::string item_id(const std::string& kernel_id, const std::string& path) {
   constexpr std::size_t digits = 16;
   return "ctx_" +

@@ -18,7 +18,7 @@ namespace boyd::memory {
 
 namespace {
 
-// BM25, and the weights of SPEC §10.4.
+// BM25, and the weights of docs/context.md.
 constexpr double k1 = 0.9;
 constexpr double length_part = 0.4; ///< b
 constexpr double weight_window = 1.0;

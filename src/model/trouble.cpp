@@ -28,7 +28,7 @@ constexpr milliseconds first_wait = 500ms;
 constexpr milliseconds longest_wait = 8s;
 constexpr int doublings = 4; // 0.5 s · 2⁴ = 8 s
 constexpr double jitter = 0.25;
-/// Beyond, a call has failed (SPEC §8).
+/// Beyond, a call has failed (docs/executors.md).
 constexpr milliseconds longest_asked_wait = 120s;
 constexpr double longest_header_ms = static_cast<double>(limits::longest_told_wait.count());
 

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string_view>
 
-/// The fixed words of the runtime block (SPEC §4): shared by its writer, its reader and the scan.
+/// The fixed words of the runtime block (docs/state-and-history.md): shared by its writer, its
+/// reader and the scan.
 namespace boyd::state::grammar {
 
 inline constexpr std::string_view heading = "## kernel_runtime";

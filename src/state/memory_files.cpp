@@ -22,7 +22,7 @@ constexpr std::size_t month_characters = 7; ///< 2026-02
 constexpr std::size_t most_section_characters = 200;
 /// Notes that one record of a cycle moves; the others come with the next ones.
 constexpr std::size_t notes_at_once = 2;
-/// Sections that belong to SOUL.md (SPEC §12); all others to MEMORY.md.
+/// Sections that belong to SOUL.md (docs/memory.md); all others to MEMORY.md.
 constexpr std::array<std::string_view, 7> of_soul{
     "who i am",    "my traits",   "when i'm idle", "learning interests",
     "my thoughts", "competitors", "insights"};

@@ -347,7 +347,7 @@ TEST_CASE("cycle: what went wrong before the decisions survives a crash after th
   CHECK(torn.record().error.find("cannot be read") != std::string::npos);
 }
 
-TEST_CASE("cycle: the status of SPEC 3") {
+TEST_CASE("cycle: the status by its counts") {
   CHECK(status_of(0, 0, false) == cycle_status::success);
   CHECK(status_of(2, 2, false) == cycle_status::success);
   CHECK(status_of(2, 1, false) == cycle_status::partial_success);

@@ -20,8 +20,8 @@
 #include <variant>
 #include <vector>
 
-/// The whole configuration as values (SPEC §20). Made by config::load; immutable afterwards and
-/// shared by all actors.
+/// The whole configuration as values (docs/configuration.md). Made by config::load; immutable
+/// afterwards and shared by all actors.
 namespace boyd::config {
 
 /// What the next slot does while a cycle is still running.
@@ -44,7 +44,7 @@ struct schedule {
   bool operator==(const schedule&) const = default;
 };
 
-/// `executor: {type: command, …}`: any program (SPEC §8).
+/// `executor: {type: command, …}`: any program (docs/executors.md).
 struct command_executor {
   std::vector<std::string> argv;
   std::string shell; ///< instead of argv: run by /bin/sh -c, because it was asked for
@@ -59,7 +59,7 @@ struct command_executor {
   bool operator==(const command_executor&) const = default;
 };
 
-/// `executor: {type: script, file: answers.yaml}`: deterministic answers (SPEC §8.4).
+/// `executor: {type: script, file: answers.yaml}`: deterministic answers (docs/executors.md).
 struct script_executor {
   std::string file; ///< absolute after loading; empty when `answers` are inline
   struct answer {
@@ -80,7 +80,7 @@ using executor = std::variant<command_executor, script_executor, chat_executor, 
 /// Its `type` in the configuration.
 std::string_view name_of(const executor& e) noexcept;
 
-/// One independent check (SPEC §3, verification).
+/// One independent check (docs/planning.md, verification).
 struct requirement {
   enum class kind_t : std::uint8_t {
     exit_zero,
@@ -184,7 +184,7 @@ struct adviser {
   bool operator==(const adviser&) const = default;
 };
 
-/// How a cycle decides which agents run (SPEC §6).
+/// How a cycle decides which agents run (docs/planning.md).
 struct planner {
   enum class type_t : std::uint8_t { fixed, llm }; ///< `static`, `llm`
   type_t type = type_t::fixed;
@@ -195,7 +195,7 @@ struct planner {
   bool operator==(const planner&) const = default;
 };
 
-/// Who words the lines of `## recent_actions` (SPEC §4).
+/// Who words the lines of `## recent_actions` (docs/state-and-history.md).
 struct reducer {
   enum class type_t : std::uint8_t { rules, llm };
   type_t type = type_t::rules;
@@ -204,7 +204,7 @@ struct reducer {
   bool operator==(const reducer&) const = default;
 };
 
-/// What a kernel remembers (SPEC §12).
+/// What a kernel remembers (docs/memory.md).
 struct memory_settings {
   std::int64_t budget_tokens = 4000;                  ///< of {MEMORY}
   int warm_days = 30;                                 ///< that daily notes stay in notes/
@@ -216,7 +216,7 @@ struct memory_settings {
   bool operator==(const memory_settings&) const = default;
 };
 
-/// What becomes of context that proves useful (SPEC §13).
+/// What becomes of context that proves useful (docs/skills.md).
 struct learning_settings {
   std::size_t bank = 5;                 ///< items of the bank that a run is given, at most
   std::size_t skills = 3;               ///< skills whose whole text a run is given, at most
@@ -264,7 +264,7 @@ struct kernel {
   bool operator==(const kernel&) const = default;
 };
 
-/// A fault point armed by configuration (SPEC §23).
+/// A fault point armed by configuration (docs/reliability.md).
 struct fault {
   std::string point;
   std::string action; ///< crash | error | delay | drop | corrupt

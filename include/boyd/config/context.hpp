@@ -9,10 +9,10 @@
 
 namespace boyd::config {
 
-/// What becomes of citations that do not hold (SPEC §11).
+/// What becomes of citations that do not hold (docs/context.md).
 enum class citation_contract : std::uint8_t { by_executor, observe, enforce };
 
-/// `context:` of an agent: what its runs are given to read besides the prompt (SPEC §10).
+/// `context:` of an agent: what its runs are given to read besides the prompt (docs/context.md).
 struct context_settings {
   std::vector<context::wanted> items;
   context::order strategy = context::order::ranked;

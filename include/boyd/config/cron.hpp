@@ -15,8 +15,8 @@ namespace boyd::config {
 inline constexpr milliseconds cron_every_min = 1s;
 inline constexpr milliseconds cron_every_max = std::chrono::hours{24 * 366};
 
-/// A schedule expression taken apart (SPEC §3). With `every` or `once` set the fields mean nothing;
-/// else they say which local minutes fire. A value, made by parse_cron only.
+/// A schedule expression taken apart (docs/planning.md). With `every` or `once` set the fields mean
+/// nothing; else they say which local minutes fire. A value, made by parse_cron only.
 ///
 /// A local minute fires when minute, hour and month match and the day matches. The day matches by
 /// the rule of crontab(5): when either `day_star` or `weekday_star` is set, both fields must match;
@@ -36,7 +36,7 @@ struct cron_fields {
   bool minute_star = false;
   bool hour_star = false;
 
-  /// The schedule is a pace, which changes of the clock do not interrupt (SPEC §3).
+  /// The schedule is a pace, which changes of the clock do not interrupt (docs/planning.md).
   bool is_pace() const noexcept { return minute_star || hour_star; }
 
   bool operator==(const cron_fields&) const = default;

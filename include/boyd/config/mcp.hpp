@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-/// Servers of tools (Model Context Protocol) as values of the configuration (SPEC §8.3).
+/// Servers of tools (Model Context Protocol) as values of the configuration (docs/executors.md).
 namespace boyd::config {
 
 /// The longest name of a server: `mcp__<server>__<tool>` has 64 characters at most.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-/// Models, tools, policies and budgets as values of the configuration (SPEC §8).
+/// Models, tools, policies and budgets as values of the configuration (docs/executors.md).
 namespace boyd::config {
 
 /// Prices in millionths of a US dollar per million tokens (2.50 dollars: 2,500,000).
@@ -68,7 +68,7 @@ struct model_fallback {
   bool operator==(const model_fallback&) const = default;
 };
 
-/// `executor: {type: chat, …}`: a model with tools (SPEC §8.2).
+/// `executor: {type: chat, …}`: a model with tools (docs/executors.md).
 struct chat_executor {
   std::string provider_id;
   std::string model;     ///< empty: the provider's

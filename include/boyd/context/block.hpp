@@ -52,8 +52,8 @@ struct offered_item {
   bool operator==(const offered_item&) const = default;
 };
 
-/// What an item is worth (SPEC §10.4): sets `importance` by what the log of facts says of its id,
-/// and the `score` of what was not found by a question; what the log says nothing of is new.
+/// What an item is worth (docs/context.md): sets `importance` by what the log of facts says of its
+/// id, and the `score` of what was not found by a question; what the log says nothing of is new.
 using statistics_of = std::function<std::optional<item_statistics>(const std::string& id)>;
 void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time now,
           const confidence_rule& rule = {});

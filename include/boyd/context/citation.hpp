@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// What an answer declares to have used, and what it used (SPEC §11). Pure.
+/// What an answer declares to have used, and what it used (docs/context.md). Pure.
 namespace boyd::context {
 
 /// An item as the answer could cite it.

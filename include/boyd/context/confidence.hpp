@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// How much is thought of an item when items are ranked (SPEC §13). Pure.
+/// How much is thought of an item when items are ranked (docs/skills.md). Pure.
 namespace boyd::context {
 
 enum class learning_method : std::uint8_t {

@@ -31,7 +31,7 @@ bool is_frozen_name(std::string_view path);
 /// "ctx_" and 16 hexadecimal digits: the same thing keeps its id when its content changes.
 std::string item_id(std::string_view scope, item_type type, std::string_view path);
 
-/// What a memory policy has decided about an item (SPEC §14).
+/// What a memory policy has decided about an item (docs/memory.md).
 enum class standing : std::uint8_t {
   open,      ///< nothing
   pinned,    ///< it belongs to the first section
@@ -66,13 +66,13 @@ double first_confidence(item_type type, bool declared) noexcept;
 /// Of the runs that used the item and were verified, the share that went well; 0 without any.
 double useful_rate(const item_statistics& s) noexcept;
 
-/// 0 to 1; SPEC §10.1.
+/// 0 to 1; docs/context.md.
 double importance(const item_statistics& s, utc_time now);
 
-/// 0 to 1: a half after 7 days without a change or use; SPEC §10.1.
+/// 0 to 1: a half after 7 days without a change or use; docs/context.md.
 double freshness(const item_statistics& s, utc_time now);
 
-/// The score of a declared item; SPEC §10.4.
+/// The score of a declared item; docs/context.md.
 double declared_score(const item_statistics& s, utc_time now);
 
 } // namespace boyd::context

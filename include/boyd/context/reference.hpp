@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-/// What an agent is given to read (SPEC §10). Pure; files are read by whoever owns a port for them.
+/// What an agent is given to read (docs/context.md). Pure; files are read by whoever owns a port
+/// for them.
 namespace boyd::context {
 
 enum class reference_kind : std::uint8_t {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// What a turn could read, as it goes on record (SPEC §10.8). Pure.
+/// What a turn could read, as it goes on record (docs/context.md). Pure.
 namespace boyd::context {
 
 /// One item of a snapshot.

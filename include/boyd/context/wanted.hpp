@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-/// What a run is to read, before anything was read (SPEC §10.3). Pure.
+/// What a run is to read, before anything was read (docs/context.md). Pure.
 namespace boyd::context {
 
-/// How an item came to be offered, in the order of SPEC §10.3.
+/// How an item came to be offered, in the order of docs/context.md.
 enum class origin : std::uint8_t {
   declared,  ///< the agent's `context:` list
   reference, ///< the template or the message

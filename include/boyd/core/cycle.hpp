@@ -10,7 +10,7 @@
 
 namespace boyd {
 
-/// SPEC §3: how a cycle ended; `running` until it is recorded.
+/// docs/planning.md: how a cycle ended; `running` until it is recorded.
 enum class cycle_status : std::uint8_t { running, success, partial_success, failed, error };
 
 std::string_view name_of(cycle_status s) noexcept;
@@ -25,7 +25,7 @@ struct agent_result {
   bool operator==(const agent_result&) const = default;
 };
 
-/// One row of the cycles table; SPEC §3's CycleResult and what belongs to it.
+/// One row of the cycles table; docs/planning.md's CycleResult and what belongs to it.
 struct cycle_record {
   std::string cycle_id;
   std::string kernel_id;
@@ -57,7 +57,7 @@ struct agent_decision {
   bool operator==(const agent_decision&) const = default;
 };
 
-/// How a slot of the schedule ended (SPEC §3, occurrence ledger).
+/// How a slot of the schedule ended (docs/planning.md, occurrence ledger).
 enum class occurrence_state : std::uint8_t { open, ran, coalesced, skipped, missed };
 
 std::string_view name_of(occurrence_state s) noexcept;

@@ -11,7 +11,8 @@
 
 namespace boyd {
 
-/// SPEC §7's state machine: pending → running → done | failed | cancelled, and back to pending.
+/// docs/queue.md's state machine: pending → running → done | failed | cancelled, and back to
+/// pending.
 enum class dispatch_status : std::uint8_t { pending, running, done, failed, cancelled };
 
 std::string_view name_of(dispatch_status s) noexcept;
@@ -33,7 +34,7 @@ struct dispatch_spec {
   milliseconds delay{0};            ///< not before now + delay, by the store's clock
 };
 
-/// One row of the queue: every column of SPEC §7.
+/// One row of the queue: every column of docs/queue.md.
 struct dispatch {
   std::string dispatch_id;
   std::string kernel_id;

@@ -50,7 +50,7 @@ enum class errc : std::uint8_t {
   refused = 31,
   /// The operation was cancelled by an operator or by shutdown.
   cancelled = 32,
-  /// A fault point was told to fail here (SPEC §23).
+  /// A fault point was told to fail here (docs/reliability.md).
   injected = 33,
   /// A contract inside Boyd is broken; the actor dies and is restarted.
   bug = 40,

@@ -6,8 +6,8 @@
 
 namespace boyd {
 
-/// The files and folders below a node's home (SPEC §2). The only place that spells their names; it
-/// reads and writes nothing. Paths are absolute when the home is.
+/// The files and folders below a node's home (docs/operations.md). The only place that spells their
+/// names; it reads and writes nothing. Paths are absolute when the home is.
 class home_layout {
  public:
   explicit home_layout(std::string home) : home_(std::move(home)) {}

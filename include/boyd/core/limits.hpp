@@ -9,7 +9,7 @@
 /// that have one. No number appears elsewhere without a name.
 namespace boyd::limits {
 
-// -- queue (SPEC §7) --
+// -- queue (docs/queue.md) --
 inline constexpr milliseconds lease = 30s;
 inline constexpr milliseconds lease_renewal = 10s;
 inline constexpr milliseconds rescue_sweep = 5s;
@@ -32,7 +32,7 @@ inline constexpr std::size_t store_queue = 8192;
 /// Operations joined into one transaction at most.
 inline constexpr std::size_t store_group = 512;
 
-// -- cycle (SPEC §3, §4) --
+// -- cycle (docs/planning.md, docs/state-and-history.md) --
 /// Of a cycle that ends with the next slot of its schedule, at the latest.
 inline constexpr milliseconds longest_cycle = 30 * 24h;
 inline constexpr std::size_t max_cycle_history = 5;
@@ -41,7 +41,7 @@ inline constexpr std::size_t recent_actions = 20;
 inline constexpr std::size_t recent_results = 10;
 inline constexpr std::size_t state_file_bytes = 4u << 20;
 
-// -- schedules and planning (SPEC §3, §6) --
+// -- schedules and planning (docs/planning.md) --
 /// `misfire: all` runs at most this many slots late, and a decision writes at most this many rows
 /// (and one summary row for all older slots).
 inline constexpr std::size_t caught_up_slots = 100;
@@ -55,7 +55,7 @@ inline constexpr std::size_t prompt_bytes = 16u << 20;
 /// The wait after the first unchanged wake check; it doubles from here.
 inline constexpr milliseconds wake_base = 1min;
 
-// -- executors (SPEC §8) --
+// -- executors (docs/executors.md) --
 inline constexpr milliseconds run_timeout = 10min;
 inline constexpr milliseconds term_grace = 5s;
 /// The same after a second signal to the node.
@@ -63,7 +63,7 @@ inline constexpr milliseconds hurried_grace = 1s;
 inline constexpr std::size_t output_bytes = 1u << 20;
 inline constexpr std::size_t summary_characters = 200;
 
-// -- models (SPEC §8) --
+// -- models (docs/executors.md) --
 inline constexpr int model_turns = 25;
 /// Budgets that hold where the configuration names none. Costs are millionths of a US dollar.
 inline constexpr std::int64_t run_tokens = 500'000;
@@ -73,7 +73,7 @@ inline constexpr std::int64_t day_cost = 20'000'000;
 inline constexpr std::int64_t node_day_tokens = 200'000'000;
 inline constexpr std::int64_t node_day_cost = 200'000'000;
 
-// -- supervision (SPEC §9) --
+// -- supervision (docs/architecture.md) --
 inline constexpr int restart_intensity = 5;
 inline constexpr milliseconds restart_period = 30s;
 inline constexpr int root_restart_intensity = 3;
@@ -98,7 +98,7 @@ inline constexpr milliseconds drain_grace = 30s;
 /// Every request between actors has a finite timeout; this is the longest ordinary one.
 inline constexpr milliseconds request_timeout = 30s;
 
-// -- files and repository (SPEC §5) --
+// -- files and repository (docs/state-and-history.md) --
 inline constexpr milliseconds stale_lock_age = 60s;
 inline constexpr double mass_deletion_share = 0.5;
 /// How long a live foreign lock in the repository is waited for.
@@ -119,7 +119,7 @@ inline constexpr std::size_t history_search = 100'000;
 /// The largest file read out of a commit, and the largest diff.
 inline constexpr std::size_t revision_bytes = 64u << 20;
 
-// -- budgets (SPEC §8) --
+// -- budgets (docs/executors.md) --
 /// Of a budget, in per cent, from which on its use is warned of.
 inline constexpr int budget_warning = 80;
 

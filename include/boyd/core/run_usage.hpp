@@ -51,7 +51,7 @@ struct read_item {
   bool operator==(const read_item&) const = default;
 };
 
-/// What a run read, and what became of the citation contract (SPEC §11).
+/// What a run read, and what became of the citation contract (docs/context.md).
 struct reading_report {
   std::vector<read_item> items{};
   std::optional<double> accuracy{}; ///< 0 to 1

@@ -9,7 +9,7 @@
 
 namespace boyd {
 
-/// How the process or call itself ended (SPEC §3, first verdict).
+/// How the process or call itself ended (docs/planning.md, first verdict).
 enum class execution_verdict : std::uint8_t {
   none,          ///< has not run
   succeeded,     ///< ended well
@@ -26,7 +26,7 @@ enum class claim_verdict : std::uint8_t { none, done, failed };
 /// What an independent check found (third verdict); `none`: the agent has no requirements.
 enum class verification_verdict : std::uint8_t { none, passed, failed };
 
-/// Why an attempt failed (SPEC §17); decides whether a retry can help.
+/// Why an attempt failed (docs/improve.md); decides whether a retry can help.
 enum class failure_class : std::uint8_t {
   none,
   transient,     ///< time-out, network, rate limit: retried

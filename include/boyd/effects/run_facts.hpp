@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-/// What the log of facts is told of a recorded cycle (SPEC §15). Pure. A record that is made again
-/// after a restart may see another state of a row and another time; by its key (graph::key_of) each
-/// fact is the same then: a decision has no fence, what comes of a run has that of the attempt that
-/// ended.
+/// What the log of facts is told of a recorded cycle (docs/knowledge.md). Pure. A record that is
+/// made again after a restart may see another state of a row and another time; by its key
+/// (graph::key_of) each fact is the same then: a decision has no fence, what comes of a run has
+/// that of the attempt that ended.
 namespace boyd::effects {
 
 /// `decided_by`: the run, and the cycle that wanted it. `reason`: of the planner; empty: it has

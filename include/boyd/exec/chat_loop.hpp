@@ -29,7 +29,8 @@ struct chat_target {
       on; ///< troubles that lead here from the target before (config::model_fallback)
 };
 
-/// What is to become of a tool call, decided before anything happens (SPEC §8, governance).
+/// What is to become of a tool call, decided before anything happens (docs/executors.md,
+/// governance).
 struct judgement {
   config::policy_decision decision = config::policy_decision::deny;
   std::string reason;

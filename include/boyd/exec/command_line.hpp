@@ -27,7 +27,7 @@ struct run_identity {
   std::string session_id; ///< make_session_id(agent_id, run_id)
 };
 
-/// "kernel-<agent_id>-<run_id>" (SPEC §8).
+/// "kernel-<agent_id>-<run_id>" (docs/executors.md).
 std::string make_session_id(std::string_view agent_id, std::string_view run_id);
 
 /// A file the caller must write (0600, `content`) before the start and remove after the end.

@@ -6,8 +6,8 @@
 
 namespace boyd::exec {
 
-/// How much of its context an attempt gets (SPEC §8): all, without what is not at the core, or only
-/// the task itself.
+/// How much of its context an attempt gets (docs/executors.md): all, without what is not at the
+/// core, or only the task itself.
 enum class context_level : std::uint8_t { full, focused, minimal };
 
 std::string name_of(context_level level);

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-/// Every fault point there is (SPEC §23), as data: its name, what stands there and what may go
-/// wrong there. A name that is not here does not compile where the code passes a point.
+/// Every fault point there is (docs/reliability.md), as data: its name, what stands there and what
+/// may go wrong there. A name that is not here does not compile where the code passes a point.
 namespace boyd::faults {
 
 /// What goes wrong.

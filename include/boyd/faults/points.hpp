@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-/// Named places where a person or a test may let something go wrong (SPEC §23). Off unless armed:
-/// then one relaxed load each. What is armed belongs to the process. Threads: any.
+/// Named places where a person or a test may let something go wrong (docs/reliability.md). Off
+/// unless armed: then one relaxed load each. What is armed belongs to the process. Threads: any.
 namespace boyd::faults {
 
 /// Who armed a fault.

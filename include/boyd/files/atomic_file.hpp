@@ -26,11 +26,11 @@ struct atomic_options {
 std::string backup_path(const std::string& path);
 
 /// Replaces the content of `path` so that after any crash it holds the old bytes or the new ones,
-/// never else: temporary file in the same directory, fsync, rename, fsync of the directory (SPEC
-/// §5). With a value, the new content is durable (`sync_name`). On an error all temporary files are
-/// removed and the old content stands; only when the very last step (fsync of the directory) fails
-/// the new content is visible but not known to be durable: write again. One writer per path at a
-/// time.
+/// never else: temporary file in the same directory, fsync, rename, fsync of the directory
+/// (docs/state-and-history.md). With a value, the new content is durable (`sync_name`). On an error
+/// all temporary files are removed and the old content stands; only when the very last step (fsync
+/// of the directory) fails the new content is visible but not known to be durable: write again. One
+/// writer per path at a time.
 result<void> write_atomic(file_system& fs, const std::string& path, std::string_view bytes,
                           atomic_options options = {});
 

@@ -15,7 +15,7 @@ namespace boyd::graph {
 /// Longer lines are refused and read as malformed; bytes.
 inline constexpr std::size_t max_line_bytes = std::size_t{1} << 20;
 
-/// One immutable fact of the knowledge graph (SPEC §15).
+/// One immutable fact of the knowledge graph (docs/knowledge.md).
 struct edge {
   std::string from; ///< a node id
   std::string to;   ///< a node id
@@ -35,7 +35,7 @@ std::string key_of(const edge& e);
 /// prefix and no control characters.
 bool is_node_id(std::string_view id) noexcept;
 
-/// True for SPEC §15's edge types.
+/// True for docs/knowledge.md's edge types.
 bool is_edge_type(std::string_view type) noexcept;
 
 /// One line as it was read.

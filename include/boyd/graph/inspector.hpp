@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-/// Answers from the log of facts (SPEC §15). Every statement names its lines; nothing is written.
+/// Answers from the log of facts (docs/knowledge.md). Every statement names its lines; nothing is
+/// written.
 namespace boyd::graph {
 
 /// A fact with the place of its line.
@@ -47,7 +48,7 @@ class fact_source {
 struct inspection {
   fact_source& source;
   utc_time now{};
-  std::function<std::string(const context::item_statistics& s)> stage; ///< SPEC §13
+  std::function<std::string(const context::item_statistics& s)> stage; ///< docs/skills.md
   mutable bool older_left_out = false; ///< a node had more facts than are looked at
 };
 

@@ -18,7 +18,8 @@
 #include <utility>
 #include <vector>
 
-/// What the log of facts teaches about items (SPEC §§10.1, 11, 15): a fold over its lines. Pure.
+/// What the log of facts teaches about items (docs/context.md, docs/knowledge.md): a fold over its
+/// lines. Pure.
 namespace boyd::graph {
 
 /// The numbers of the fold: a replay of the policy takes others.
@@ -71,8 +72,8 @@ enum class credit : std::uint8_t {
   failure,
 };
 
-/// By the meta of a `resulted_in` (SPEC §11): verified success, a failure that is the content's
-/// fault, or neither.
+/// By the meta of a `resulted_in` (docs/context.md): verified success, a failure that is the
+/// content's fault, or neither.
 credit credit_of(std::string_view outcome_meta);
 
 /// Folds facts, in the order of the log. What it has learned is read from the index when it is

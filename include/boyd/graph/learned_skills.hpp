@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-/// What the log of facts says of candidates and skills (SPEC §13): a part of the fold. Pure.
+/// What the log of facts says of candidates and skills (docs/skills.md): a part of the fold. Pure.
 namespace boyd::graph {
 
 /// "skill_KERNEL/NAME".

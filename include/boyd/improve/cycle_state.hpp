@@ -16,7 +16,7 @@ namespace boyd::improve {
 
 enum class phase : std::uint8_t { boot, scan, sense, select, execute, verify, learn, checkpoint };
 enum class improve_status : std::uint8_t { running, completed, failed, paused };
-/// Why an attempt at a task came to nothing (SPEC §17).
+/// Why an attempt at a task came to nothing (docs/improve.md).
 enum class failure_kind : std::uint8_t {
   none,
   transient,

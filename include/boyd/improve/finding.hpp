@@ -11,7 +11,7 @@
 
 namespace boyd::improve {
 
-/// Where a finding comes from (SPEC §17).
+/// Where a finding comes from (docs/improve.md).
 enum class finding_source : std::uint8_t { lint, test, hygiene };
 
 std::string_view name_of(finding_source s) noexcept;

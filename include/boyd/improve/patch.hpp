@@ -28,7 +28,7 @@ struct proposal {
   std::vector<proposed_change> changes;
 };
 
-/// Of a patch (SPEC §17).
+/// Of a patch (docs/improve.md).
 inline constexpr std::size_t most_patch_files = 5;
 inline constexpr std::size_t most_diff_lines = 200;
 /// A second bound, for lines that are very long.

@@ -35,9 +35,9 @@ inline constexpr std::size_t shown_files = 3;
 /// Of a program's output, and of a refused answer.
 inline constexpr std::size_t shown_output_bytes = std::size_t{8} << 10;
 
-/// What an executor is told (SPEC §17): the task, what the failing program said, the files, what
-/// was refused and what failed before, what worked for its kind, the rules of the gate, and the
-/// form of the answer. Each list is bounded, and what is left out is said. Pure.
+/// What an executor is told (docs/improve.md): the task, what the failing program said, the files,
+/// what was refused and what failed before, what worked for its kind, the rules of the gate, and
+/// the form of the answer. Each list is bounded, and what is left out is said. Pure.
 std::string task_prompt(const cycle_state& s, const prompt_parts& parts);
 
 /// `text` without secrets (config::redact_text), each line at its place: a secret of several lines

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// Tools of servers under names that every provider takes (SPEC §8.3).
+/// Tools of servers under names that every provider takes (docs/executors.md).
 namespace boyd::mcp {
 
 /// The longest name of a tool that providers take (letters, digits, `_` and `-`).

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <variant>
 
-/// The Model Context Protocol: its messages, and what a client makes of them (SPEC §8.3). Pure.
+/// The Model Context Protocol: its messages, and what a client makes of them (docs/executors.md).
+/// Pure.
 namespace boyd::mcp {
 
 /// The longest message that is taken in or sent, bytes.

@@ -13,7 +13,7 @@
 #include <vector>
 
 /// Servers that a workspace's `.mcp.json` names: whoever can write the file could have the node run
-/// anything, so a person says which are trusted, and as what (SPEC §8.3). Pure.
+/// anything, so a person says which are trusted, and as what (docs/executors.md). Pure.
 namespace boyd::mcp {
 
 /// The largest `.mcp.json`, and the most servers of one.

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// SOUL.md and MEMORY.md as Boyd reads and keeps them (SPEC §12). Pure.
+/// SOUL.md and MEMORY.md as Boyd reads and keeps them (docs/memory.md). Pure.
 namespace boyd::memory {
 
 /// A piece of a memory file: an entry, or what stands between entries.
@@ -58,7 +58,7 @@ std::optional<section_cap> cap_of(const std::string& section, const section_caps
 /// Puts a cap in the place of the one that the section has.
 void set_cap(section_caps& caps, const std::string& section, section_cap cap);
 
-/// SPEC §12's.
+/// docs/memory.md's.
 const section_caps& default_caps();
 
 /// What leaves a memory file. To be written before the file itself, so that a crash in between

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-/// What a kernel remembers, entry by entry: as it is imported, and as its files hold it (SPEC §12).
-/// Pure.
+/// What a kernel remembers, entry by entry: as it is imported, and as its files hold it
+/// (docs/memory.md). Pure.
 namespace boyd::memory {
 
 /// Bytes of one entry's text, at most.

@@ -43,7 +43,7 @@ class recall_feedback {
  public:
   /// These entries were cited, with success, in the answer to `question`. None: nothing is learned.
   void learn(std::string_view question, const std::vector<std::string>& cited);
-  /// How much more an entry counts than one without a history, by its importance (SPEC §10.4).
+  /// How much more an entry counts than one without a history, by its importance (docs/context.md).
   void weigh(const std::string& id, double factor) { weights_[id] = factor; }
   const std::unordered_map<std::string, double>& weights() const noexcept { return weights_; }
 
@@ -63,7 +63,7 @@ class recall_feedback {
   std::unordered_map<std::string, std::map<std::string, std::int64_t>> served_;
 };
 
-/// The parts of a score (SPEC §10.4), each but the date divided by its maximum.
+/// The parts of a score (docs/context.md), each but the date divided by its maximum.
 struct recall_parts {
   double text = 0;   ///< B: BM25 of the entry
   double window = 0; ///< W: BM25 of the entry with its neighbours
@@ -88,9 +88,9 @@ struct recall_question {
   bool core_only = false; ///< without freshness, use and feedback
 };
 
-/// An index over entries for ranked recall: the exact scoring of SPEC §10.4, as the recall fixture
-/// (bench/context) defines it. In memory, without the texts; the owner of the entries fills it from
-/// them. Not thread-safe.
+/// An index over entries for ranked recall: the exact scoring of docs/context.md, as the recall
+/// fixture (bench/context) defines it. In memory, without the texts; the owner of the entries fills
+/// it from them. Not thread-safe.
 class recall_index {
  public:
   recall_index();

@@ -5,9 +5,9 @@
 
 namespace boyd::memory {
 
-/// Estimated tokens of a text, for budgets of prompts (SPEC §10.7): within 15 % of what a byte pair
-/// tokenizer of a current model counts on texts of some length. By code points, in hundredths of a
-/// token:
+/// Estimated tokens of a text, for budgets of prompts (docs/context.md): within 15 % of what a byte
+/// pair tokenizer of a current model counts on texts of some length. By code points, in hundredths
+/// of a token:
 ///
 /// * a run of ASCII letters of one word, which ends before a capital behind a small letter: 100,
 ///   and 15 for each letter beyond the sixth;

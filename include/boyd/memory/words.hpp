@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-/// Text as recall sees it (SPEC §10.4, §10.7): tokens, words, stems. Pure. Bytes that are no UTF-8
+/// Text as recall sees it (docs/context.md): tokens, words, stems. Pure. Bytes that are no UTF-8
 /// count as U+FFFD each.
 namespace boyd::memory {
 

@@ -16,7 +16,8 @@
 
 namespace boyd::model {
 
-/// After so many transient failures in a row nobody calls; after the wait one call tries (SPEC §8).
+/// After so many transient failures in a row nobody calls; after the wait one call tries
+/// (docs/executors.md).
 inline constexpr int breaker_failures = 5;
 inline constexpr milliseconds breaker_wait = 30s;
 /// The pause after a rate limit that names none, and the longest that is waited for: with a longer
@@ -84,7 +85,7 @@ class governor_core {
   /// without a word on how the call went.
   void drop(ticket_id ticket, steady_time now);
   /// A granted call ended: `used` tokens take the place of the estimate; `t` empty: well. `counted`
-  /// corrects later estimates of its model (SPEC §10.7).
+  /// corrects later estimates of its model (docs/context.md).
   void done(ticket_id ticket, std::int64_t used, const std::optional<trouble>& t, steady_time now,
             const std::optional<input_count>& counted = {});
 

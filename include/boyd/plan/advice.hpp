@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-/// What comes of asking a model on the kernel's own behalf (SPEC §6 LLM planner, §4 LLM reducer).
+/// What comes of asking a model on the kernel's own behalf (docs/planning.md LLM planner, §4 LLM
+/// reducer).
 namespace boyd::plan {
 
 /// Under these names the kernel's own questions stand in decisions, budgets and costs. No agent is

@@ -10,7 +10,7 @@
 
 namespace boyd::plan {
 
-/// What the placeholders of SPEC §6 stand for at one plan.
+/// What the placeholders of docs/planning.md stand for at one plan.
 struct placeholder_values {
   std::string state;          ///< {STATE}: STATE.md
   std::string goal;           ///< {GOAL}: GOAL.md

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-/// The LLM planner (SPEC §6) as values: what a model is asked, and what becomes of its answer. The
-/// static plan says who may run; the model chooses among those and orders them, and nothing it says
-/// goes beyond that.
+/// The LLM planner (docs/planning.md) as values: what a model is asked, and what becomes of its
+/// answer. The static plan says who may run; the model chooses among those and orders them, and
+/// nothing it says goes beyond that.
 namespace boyd::plan {
 
 /// What a model wants to run.

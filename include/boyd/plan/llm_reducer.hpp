@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-/// The LLM reducer (SPEC §4) as values. A model may word the text of an outcome's line; which lines
-/// there are, their time, agent and status come from the rows, and the rules of state/reducer.hpp
-/// render and bound them.
+/// The LLM reducer (docs/state-and-history.md) as values. A model may word the text of an outcome's
+/// line; which lines there are, their time, agent and status come from the rows, and the rules of
+/// state/reducer.hpp render and bound them.
 namespace boyd::plan {
 
 /// What a line is to be made of.

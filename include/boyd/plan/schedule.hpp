@@ -17,7 +17,7 @@ namespace boyd::plan {
 /// A schedule that was read and tied to its time zone. A value; immutable. Threads: any.
 ///
 /// A slot is the moment a schedule names, without jitter: the same on every node, and the identity
-/// of the ledger's row. Rules for the change of the clocks (SPEC §3):
+/// of the ledger's row. Rules for the change of the clocks (docs/planning.md):
 /// - With a fixed hour and minute, a local time that is skipped fires once, at the moment of the
 ///   jump (where it falls together with what is due then anyway), a repeated one the first time.
 /// - With a star as minute or hour (config::cron_fields::is_pace) every matching minute that the

@@ -7,7 +7,7 @@
 namespace boyd::plan {
 
 /// A run of one agent that somebody asked for (`boyd run`): its own cycle, in which no other agent
-/// runs, outside of the agent's schedule, cooldown and wake check (SPEC §3).
+/// runs, outside of the agent's schedule, cooldown and wake check (docs/planning.md).
 struct single_run {
   std::string agent_id;
   std::string message; ///< appended to the prompt; empty: nothing is

@@ -56,8 +56,8 @@ struct plan_output {
 /// left out.
 std::map<std::string, utc_time> read_agent_slots(const std::map<std::string, std::string>& facts);
 
-/// SPEC §6's static planner: pure but for `make_id`. The first reason that holds is the one
-/// recorded, in this order:
+/// docs/planning.md's static planner: pure but for `make_id`. The first reason that holds is the
+/// one recorded, in this order:
 ///  1. disabled   `enabled: false`
 ///  2. paused     the kernel or the agent is paused, or the hour is quiet
 ///  3. running    its latest dispatch is pending or running

@@ -20,7 +20,7 @@ struct system_prompt_parts {
 struct system_prompt {
   std::string text;
   /// Length of the part that changes only when a person changes something: the same bytes from one
-  /// cycle to the next, for provider prompt caches (SPEC §6).
+  /// cycle to the next, for provider prompt caches (docs/planning.md).
   std::size_t stable_bytes = 0;
 };
 

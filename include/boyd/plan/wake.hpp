@@ -9,7 +9,7 @@
 
 namespace boyd::plan {
 
-/// What an agent's wake check said (SPEC §3, `wake`).
+/// What an agent's wake check said (docs/planning.md, `wake`).
 enum class wake_kind : unsigned char {
   changed,   ///< run
   unchanged, ///< skipped(no_change)

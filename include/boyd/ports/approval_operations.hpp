@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-/// The inbox of what people are to decide, as operations of the durable store (SPEC §8). What may
-/// become of a request is decided by boyd/queue/approvals.hpp, the same for all stores.
+/// The inbox of what people are to decide, as operations of the durable store (docs/executors.md).
+/// What may become of a request is decided by boyd/queue/approvals.hpp, the same for all stores.
 namespace boyd::store {
 
 /// Where a request stands. Only the first two can still change.

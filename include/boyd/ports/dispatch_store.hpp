@@ -17,9 +17,9 @@
 #include <variant>
 #include <vector>
 
-/// The durable store behind one interface (SPEC §7): SQLite, PostgreSQL and the simulated store
-/// pass one conformance suite. An operation is a plain struct with its reply type; a batch of them
-/// is one transaction. All times are the store's own clock; callers pass durations.
+/// The durable store behind one interface (docs/queue.md): SQLite, PostgreSQL and the simulated
+/// store pass one conformance suite. An operation is a plain struct with its reply type; a batch of
+/// them is one transaction. All times are the store's own clock; callers pass durations.
 namespace boyd::store {
 
 /// Nothing to report.

@@ -94,9 +94,9 @@ struct link_changes {
   std::optional<std::vector<fact_link>> full;
 };
 
-/// The node's own index of what it knows (SPEC §12, §15): of what is remembered, derived from the
-/// files of kernel homes, and of what the log of facts teaches. Made again from them at any time,
-/// never shared. Blocking; one thread at a time.
+/// The node's own index of what it knows (docs/memory.md, docs/knowledge.md): of what is
+/// remembered, derived from the files of kernel homes, and of what the log of facts teaches. Made
+/// again from them at any time, never shared. Blocking; one thread at a time.
 class knowledge_index {
  public:
   virtual ~knowledge_index() = default;

@@ -53,9 +53,9 @@ struct commit_pair {
   std::optional<std::string> parent{}; ///< of the earlier one; nothing in an unborn branch
 };
 
-/// One git repository that Boyd owns (SPEC §5). Opened by exact path, never searched upwards;
-/// GIT_DIR and the like are ignored; no hook runs; objects, refs and packs are fsynced.
-/// Blocking: call from workers only. Not thread-safe: one object per worker.
+/// One git repository that Boyd owns (docs/state-and-history.md). Opened by exact path, never
+/// searched upwards; GIT_DIR and the like are ignored; no hook runs; objects, refs and packs are
+/// fsynced. Blocking: call from workers only. Not thread-safe: one object per worker.
 class repository {
  public:
   virtual ~repository() = default;

@@ -8,9 +8,9 @@
 
 namespace boyd::queue {
 
-/// One dispatch as a JSON object for the API and `boyd dispatches`: SPEC §7's column names, times
-/// as RFC 3339 with milliseconds (null when unset), `metadata`, `usage` and `attempts` as JSON
-/// values, the verdicts as `execution`, `claim`, `verification`, `failure_class`. `prompt` and
+/// One dispatch as a JSON object for the API and `boyd dispatches`: docs/queue.md's column names,
+/// times as RFC 3339 with milliseconds (null when unset), `metadata`, `usage` and `attempts` as
+/// JSON values, the verdicts as `execution`, `claim`, `verification`, `failure_class`. `prompt` and
 /// `output` only `with_bodies`. Bytes that are not UTF-8 come out as U+FFFD.
 std::string dispatch_to_json(const dispatch& row, bool with_bodies);
 

@@ -31,9 +31,9 @@ milliseconds backoff_delay(const retry_limits& limits, int attempt, double unit_
 /// A claimed row goes back unrun: the attempt does not count.
 settlement released(std::string dispatch_id, std::int64_t fence, std::string why);
 
-/// Where an attempt leads (SPEC §7; an attempt that the process host's death ended together with
-/// others is given back, eight times at most): success → done, even when somebody wanted to stop
-/// it; ended by an operator → cancelled; by shutdown → release (the attempt does not count); a
+/// Where an attempt leads (docs/queue.md; an attempt that the process host's death ended together
+/// with others is given back, eight times at most): success → done, even when somebody wanted to
+/// stop it; ended by an operator → cancelled; by shutdown → release (the attempt does not count); a
 /// retryable failure with attempts left → retry, not before what its provider asked for (usage:
 /// retry_after_ms, at most limits::longest_told_wait); anything else → failed. The smaller of the
 /// row's and `limits`'s

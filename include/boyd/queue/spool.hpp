@@ -17,7 +17,7 @@ class file_system;
 namespace boyd::queue {
 
 /// Settlements that could not reach the database, kept in HOME/run/spool.jsonl until it is back
-/// (SPEC §7). Appends are fsynced before they return, so an acknowledged result survives the
+/// (docs/queue.md). Appends are fsynced before they return, so an acknowledged result survives the
 /// node. Blocking: workers only. Not thread-safe.
 class settlement_spool {
  public:

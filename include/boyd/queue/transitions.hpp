@@ -9,8 +9,9 @@
 #include <optional>
 #include <string>
 
-/// The rules of SPEC §7's state machine as pure functions over one row. Every store applies these
-/// to the row it holds locked, so that SQLite, PostgreSQL and the simulation cannot drift apart.
+/// The rules of docs/queue.md's state machine as pure functions over one row. Every store applies
+/// these to the row it holds locked, so that SQLite, PostgreSQL and the simulation cannot drift
+/// apart.
 namespace boyd::queue {
 
 /// Earlier attempts that a row remembers; the oldest fall out.

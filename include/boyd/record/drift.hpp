@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-/// How far two runs on the same context are apart (SPEC §16). Pure.
+/// How far two runs on the same context are apart (docs/explain.md). Pure.
 namespace boyd::record {
 
 /// What a run came to.

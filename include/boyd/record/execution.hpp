@@ -13,7 +13,8 @@
 #include <string_view>
 #include <vector>
 
-/// What stays of an execution: executions/<dispatch_id>/record.json (SPEC §10.8, §11, §16). Pure.
+/// What stays of an execution: executions/<dispatch_id>/record.json (docs/context.md,
+/// docs/explain.md). Pure.
 namespace boyd::record {
 
 /// A content of an item that stands in a text.

@@ -4,7 +4,7 @@
 
 #include <string>
 
-/// What an execution was, for a person (SPEC §16). Pure: the record alone says it.
+/// What an execution was, for a person (docs/explain.md). Pure: the record alone says it.
 namespace boyd::record {
 
 /// What the explanation shows. Without `context` and `lifecycle` it shows every section; with one

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-/// An execution once more, from its record and the contents that it names (SPEC §16). Pure: whoever
-/// calls it owns the files.
+/// An execution once more, from its record and the contents that it names (docs/explain.md). Pure:
+/// whoever calls it owns the files.
 namespace boyd::record {
 
 /// What is kept under a hash; `not_found` when nothing is.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// What may be done of what a person has agreed to (SPEC §14). Pure.
+/// What may be done of what a person has agreed to (docs/memory.md). Pure.
 namespace boyd::skills {
 
 /// A decision as a person was shown it.

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-/// Items that outlive the run (SPEC §13): their files below a kernel's home. Pure.
+/// Items that outlive the run (docs/skills.md): their files below a kernel's home. Pure.
 namespace boyd::skills {
 
 inline constexpr const char* bank_index_file = "context/bank/index.json";

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// What the log of facts is told of decisions about skills (SPEC §13). Pure.
+/// What the log of facts is told of decisions about skills (docs/skills.md). Pure.
 namespace boyd::skills {
 
 /// Bytes of a SKILL.md that become usable.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// What follows from a cycle for the items and skills that its runs used (SPEC §13). Pure.
+/// What follows from a cycle for the items and skills that its runs used (docs/skills.md). Pure.
 namespace boyd::skills {
 
 struct lesson_item {

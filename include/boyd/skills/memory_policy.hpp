@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// What is to become of the items that a node has learned about (SPEC §14). Pure.
+/// What is to become of the items that a node has learned about (docs/memory.md). Pure.
 namespace boyd::skills {
 
 enum class memory_action : std::uint8_t {
@@ -57,8 +57,8 @@ struct policy_decision {
   bool operator==(const policy_decision&) const = default;
 };
 
-/// Of any item, whatever it says. The rules are tried in the order of SPEC §14; a frozen item, and
-/// one to which the action was done already, is kept.
+/// Of any item, whatever it says. The rules are tried in the order of docs/memory.md; a frozen
+/// item, and one to which the action was done already, is kept.
 policy_decision decide(const policy_item& i, utc_time now, const memory_rules& rules = {});
 
 /// Of all, by path.

@@ -18,8 +18,8 @@
 #include <unordered_set>
 #include <vector>
 
-/// The recorded history under other numbers (SPEC §16): the same fold, stages and memory policy,
-/// without a model. Pure.
+/// The recorded history under other numbers (docs/explain.md): the same fold, stages and memory
+/// policy, without a model. Pure.
 namespace boyd::skills {
 
 /// Limits for what planners have decided; 0: none.

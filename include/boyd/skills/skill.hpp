@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-/// Skills and candidates for them, as people and prompts see them (SPEC §13). Pure.
+/// Skills and candidates for them, as people and prompts see them (docs/skills.md). Pure.
 namespace boyd::skills {
 
 /// SKILL.md of a skill, below the kernel's home.

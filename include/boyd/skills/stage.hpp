@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// What becomes of context that proves useful (SPEC §13). Pure.
+/// What becomes of context that proves useful (docs/skills.md). Pure.
 namespace boyd::skills {
 
 /// Where an item stands. It is derived at every look and stored nowhere.
@@ -39,7 +39,8 @@ struct stage_verdict {
   bool operator==(const stage_verdict&) const = default;
 };
 
-/// Of any statistics, whatever they say. The rules are tried in the order of SPEC §13's table.
+/// Of any statistics, whatever they say. The rules are tried in the order of docs/skills.md's
+/// table.
 stage_verdict stage_of(const context::item_statistics& s, utc_time now,
                        const stage_rules& rules = {});
 

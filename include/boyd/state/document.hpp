@@ -5,7 +5,7 @@
 
 namespace boyd::state {
 
-/// Which bytes of a STATE.md are ours, and which are the agents' (SPEC §4).
+/// Which bytes of a STATE.md are ours, and which are the agents' (docs/state-and-history.md).
 ///
 /// *Marker*: a line that consists of the START or END marker alone (trailing blanks and a carriage
 /// return are allowed, leading ones are not), outside fenced code. Fences are CommonMark's (``` or

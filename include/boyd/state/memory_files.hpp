@@ -38,7 +38,7 @@ struct memory_import {
   std::size_t skipped = 0; ///< they are there already
 };
 
-/// The memory of one kernel in its home (SPEC §12): SOUL.md, MEMORY.md, archive/, research/.
+/// The memory of one kernel in its home (docs/memory.md): SOUL.md, MEMORY.md, archive/, research/.
 /// Nothing is ever deleted: what leaves a file is durable in the archive before, so that a crash in
 /// between leaves it in both, and the next try changes nothing more. Blocking; one thread; both
 /// references must outlive it.
@@ -61,8 +61,8 @@ class memory_files {
   result<std::size_t> rotate_notes(int warm, bool dry_run, utc_time now);
 
   /// What a cycle's record moves: both files under their caps, and the notes before the last `warm`
-  /// days. In a commit of its own (SPEC §12), with what others have written in one before it, so
-  /// that `git show` has the moves and nothing else. No commit when nothing is moved. Every step
+  /// days. In a commit of its own (docs/memory.md), with what others have written in one before it,
+  /// so that `git show` has the moves and nothing else. No commit when nothing is moved. Every step
   /// that fails leaves the others to be tried; the first error is returned.
   result<void> keep_caps(int warm, utc_time now);
 

@@ -26,13 +26,13 @@ std::string render_action(const action_line& action);
 /// True for a line that render_action could have made: the reducer's own.
 bool is_action_line(std::string_view line);
 
-/// Merges `actions` into the section `## recent_actions` (SPEC §4, rule-based reducer). The reducer
-/// touches only its own lines: they stand together where the first of them (else `(none yet)`,
-/// which they replace, else the end of the section's heading) was, newest first, at most `max`, no
-/// line twice, so repeating a merge changes nothing. All other lines stay byte for byte. Without
-/// the section, it is made before the runtime block, or at the end. The section is the first
-/// line `## recent_actions` outside fenced code and the runtime block, up to the next heading of
-/// level one or two or the block.
+/// Merges `actions` into the section `## recent_actions` (docs/state-and-history.md, rule-based
+/// reducer). The reducer touches only its own lines: they stand together where the first of them
+/// (else `(none yet)`, which they replace, else the end of the section's heading) was, newest
+/// first, at most `max`, no line twice, so repeating a merge changes nothing. All other lines stay
+/// byte for byte. Without the section, it is made before the runtime block, or at the end. The
+/// section is the first line `## recent_actions` outside fenced code and the runtime block, up to
+/// the next heading of level one or two or the block.
 std::string merge_recent_actions(std::string_view file_text,
                                  const std::vector<action_line>& actions,
                                  std::size_t max = limits::recent_actions);

@@ -17,7 +17,7 @@ inline constexpr std::string_view block_end = "<!-- KERNEL_RUNTIME:END -->";
 /// A cycle's error is cut at this many characters in the block.
 inline constexpr std::size_t error_characters = 1000;
 
-/// What the runtime block of STATE.md shows (SPEC §4).
+/// What the runtime block of STATE.md shows (docs/state-and-history.md).
 struct runtime_block {
   utc_time updated_at{};
   cycle_record latest;
@@ -28,7 +28,7 @@ struct runtime_block {
 };
 
 /// The block from its START marker to the line break after its END marker, with "\n" line ends, in
-/// SPEC §4's format; at most `max_history` rows.
+/// docs/state-and-history.md's format; at most `max_history` rows.
 ///
 /// Values are escaped with a backslash so that each stays on its line and in its cell: `\\`, `\|`,
 /// `\n`, `\r`, `\t`, `\xHH` (other control characters), `\;` (in the summary cell), `<\!--`, `\s`

@@ -5,7 +5,7 @@
 
 namespace boyd::state {
 
-/// The first STATE.md of a kernel, exactly as SPEC §3.1 has it.
+/// The first STATE.md of a kernel, exactly as docs/planning.md has it.
 std::string seed_state(std::string_view kernel_name);
 
 } // namespace boyd::state

@@ -36,7 +36,7 @@ inline constexpr std::size_t watched_cycles = 16;
 struct versioned_store_options {
   std::string path;        ///< absolute; the work tree, with `.git` in it
   git_identity who;        ///< author and committer
-  bool auto_commit = true; ///< commit a dirty tree before each write (SPEC §5)
+  bool auto_commit = true; ///< commit a dirty tree before each write (docs/state-and-history.md)
   bool backup = true;      ///< keep `<file>.bak` beside each written file, never versioned
   content_filter filter{}; ///< what the history keeps of a file (repository::filter_contents)
 };
@@ -76,9 +76,10 @@ std::string commit_message(std::string_view subject, const commit_trailers& trai
 result<void> check_deletions(repository& repo, const std::vector<path_change>& changes,
                              const std::string& path);
 
-/// A directory of files with history (SPEC §5). Writes are atomic whether or not the repository
-/// works: when it cannot be opened, the store is degraded, `health()` says so, and every later call
-/// tries again (at most once per backoff: 100 ms doubling to 30 s on the steady clock).
+/// A directory of files with history (docs/state-and-history.md). Writes are atomic whether or not
+/// the repository works: when it cannot be opened, the store is degraded, `health()` says so, and
+/// every later call tries again (at most once per backoff: 100 ms doubling to 30 s on the steady
+/// clock).
 ///
 /// Files are named relative to the directory with '/', without "..", "." or ".git" components
 /// (`invalid_argument`). The directory is made by `init` alone: one that is missing later is an

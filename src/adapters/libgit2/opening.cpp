@@ -106,7 +106,7 @@ std::string outer_repository(const std::string& path) {
   }
 }
 
-/// SPEC §5: a directory inside another work tree is refused unless ignored there.
+/// docs/state-and-history.md: a directory inside another work tree is refused unless ignored there.
 result<void> check_surroundings(const std::string& path) {
   const std::string outer = outer_repository(path);
   if (outer.empty())

@@ -20,11 +20,11 @@ struct expectations {
   std::size_t most_chosen = 0; ///< dispatches of a cycle that a model planned
 };
 
-/// The invariants of SPEC §23. The queue's own rules are judged at every change of a row (by
-/// row_auditor); processes at every start; files and commits after every message that changed any;
-/// files, commits and lost rows as a whole after every crash and boot; permits that leaked when a
-/// node is idle, now and then; what every slot and cycle must come to when nothing is under way.
-/// Single-threaded.
+/// The invariants of docs/reliability.md. The queue's own rules are judged at every change of a row
+/// (by row_auditor); processes at every start; files and commits after every message that changed
+/// any; files, commits and lost rows as a whole after every crash and boot; permits that leaked
+/// when a node is idle, now and then; what every slot and cycle must come to when nothing is under
+/// way. Single-threaded.
 class inspector {
  public:
   using machines = std::vector<std::unique_ptr<machine>>;

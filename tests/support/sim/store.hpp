@@ -79,7 +79,7 @@ struct attempt_holder {
   std::int64_t fence = 0;
 };
 
-/// Judges every change of a row by the rules of SPEC §7, apart from the code that makes them.
+/// Judges every change of a row by the rules of docs/queue.md, apart from the code that makes them.
 class row_auditor {
  public:
   void added(const queue::queue_row& row);

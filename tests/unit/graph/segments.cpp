@@ -154,7 +154,7 @@ TEST_CASE("segments: what zstd has compressed is read the same", "[segments]") {
   CHECK(without.read(all.front(), 0, 6).error().code == errc::refused);
 }
 
-// SPEC §15: given the newest commit, nothing is changed, removed, swapped or cut unseen.
+// docs/knowledge.md: given the newest commit, nothing is changed, removed, swapped or cut unseen.
 TEST_CASE("segments: 1,000 random tamperings, none missed", "[segments]") {
   const three_segments sound;
   std::mt19937 chance(20260213); // NOLINT: the same ones every time

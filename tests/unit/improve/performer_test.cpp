@@ -266,7 +266,7 @@ std::set<std::string> differing(const std::map<std::string, std::string>& a,
   return names;
 }
 
-/// What SPEC §17 promises of every cycle.
+/// What docs/improve.md promises of every cycle.
 void judge(world& w, const cycle_state& s, const cycle_state& before,
            const std::map<std::string, std::string>& tree_before) {
   const auto changed = differing(tree_before, files_of(w));
