@@ -45,6 +45,7 @@ constexpr std::array libraries{
     library{"openssl/", "src/adapters/openssl/"},
     library{"boost/beast", "src/adapters/control/"},
     library{"boost/asio", "src/adapters/control/"},
+    library{"zlib", "src/core/"},
     library{"curl/", "src/adapters/curl/"},
     library{"CLI/", "apps/"},
     library{"re2/", "src/exec/"},
