@@ -13,6 +13,8 @@ namespace {
 
 /// A node that is in every run would fill the picture alone.
 constexpr std::size_t most_facts_of_node = 200;
+/// Of each node that leads no further, what is looked at for edges between them.
+constexpr std::size_t most_facts_at_rim = 50;
 
 /// Gathers nodes and, between them, edges.
 class gatherer {
@@ -94,7 +96,7 @@ result<void> gather_around(const inspection& in, const std::string& around, int 
       all.add(f);
     }
   }
-  const auto between = in.source.facts_between(rim, most_facts_of_node);
+  const auto between = in.source.facts_between(rim, most_facts_at_rim);
   if (!between)
     return fail(between.error());
   for (const auto& f : *between)

@@ -429,6 +429,45 @@ TEST_CASE("knowledge: questions are answered from the log, with the places of th
   CHECK(damaged.at("left_out") == 1);
 }
 
+TEST_CASE("knowledge: questions have a session of their own, which reads what another one keeps",
+          "[knowledge]") {
+  using kind = inspect_graph::kind;
+  fixture f;
+  fact_log log{f};
+  knowledge_session inspector(f.context, nullptr, knowledge_session::task::questions);
+  const auto asked = [&](auto what) {
+    std::vector<job<knowledge_request, knowledge_reply>> batch;
+    knowledge_request request;
+    request.what = std::move(what);
+    batch.emplace_back(std::move(request));
+    inspector.perform(batch);
+    return batch[0].reply;
+  };
+  const auto uses = [&] {
+    const auto stats = nlohmann::json::parse(asked(about(kind::stats))->inspected);
+    return stats.at("items").empty() ? 0 : stats["items"][0]["used"].get<int>();
+  };
+  log.add_run("ctx_1", "1");
+  CHECK(uses() == 0); // nobody has brought the index up to date
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 1);
+  log.add_run("ctx_1", "2");
+  CHECK(uses() == 1);
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 2);
+  CHECK(asked(about(kind::trace, "2"))->inspected == f.ask(about(kind::trace, "2"))->inspected);
+  CHECK_FALSE(asked(judge_memory{"default"})->judged.empty());
+  CHECK(asked(replay_policy{})->looked_at == 4);
+  // The other one makes it anew.
+  f.memory.reset();
+  std::filesystem::remove(f.index());
+  f.restart();
+  log.add_run("ctx_1", "3");
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 3);
+  CHECK(asked(recall_memory{"default", {{"x", {}}}, 10, 1}).error().code == errc::bug);
+}
+
 TEST_CASE("knowledge: lines are found across segments, and keep their places", "[knowledge]") {
   using kind = inspect_graph::kind;
   fixture f;
