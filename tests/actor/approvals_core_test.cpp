@@ -112,7 +112,7 @@ TEST_CASE("approvals: what the store does not let through is denied with its rea
       "w1", store::approval_change{approval_outcome::mutated, row_of(r.w, approval_state::voided)},
       t0));
   CHECK(answer.word == approval_word::denied);
-  CHECK_THAT(answer.why, Catch::Matchers::Contains("not what was approved"));
+  CHECK_THAT(answer.why, Catch::Matchers::Contains("differs from the approved one"));
 }
 
 TEST_CASE("approvals: a no, an expiry and a withdrawal end the wait", "[approvals]") {

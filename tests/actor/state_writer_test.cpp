@@ -165,7 +165,7 @@ TEST_CASE("case 39 both-copies-bad: the newest sound commit, else a refusal that
     REQUIRE(read.answered());
     REQUIRE_FALSE(read.ok());
     CHECK(read.why().code == errc::corrupt);
-    CHECK(read.why().next.find("`rm '/boyd/kernel/default/STATE.md'`") != std::string::npos);
+    CHECK(read.why().next.find("rm '/boyd/kernel/default/STATE.md'") != std::string::npos);
     CHECK(f.file("STATE.md") == (emptied ? "" : holes));
   }
 }

@@ -16,7 +16,7 @@ TEST_CASE("a spooled result that somebody is in the way of keeps neither the oth
   CHECK(f.plan->opened == 1);
   const auto health = f.session.health();
   CHECK_FALSE(health.ok);
-  CHECK_THAT(health.reason, Catch::Matchers::Contains("1 in all") &&
+  CHECK_THAT(health.reason, Catch::Matchers::Contains("in the spool: 1") &&
                                 Catch::Matchers::Contains("held a lock too long"));
   // Not again before it is time, and less and less often.
   const auto tries = [&] {
@@ -243,7 +243,7 @@ TEST_CASE("what the store says of itself stands while results that wait are reco
   f.session.perform(one);
   REQUIRE(one.front().reply);
   CHECK_THAT(f.session.health().reason,
-             Catch::Matchers::Contains("session 7") && Catch::Matchers::Contains("1 in all"));
+             Catch::Matchers::Contains("session 7") && Catch::Matchers::Contains("in the spool: 1"));
   f.plan->held.clear();
   f.clock->passed += 1s;
   CHECK(ask_one(f)); // records it

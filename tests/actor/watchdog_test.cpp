@@ -35,7 +35,7 @@ TEST_CASE("case 10 stuck-actor: who misses four pings in a row ends the process"
   }
   const auto v =
       w.look(with_silent(++round, {"planner", limits::stuck_pings, 0ms}), now += limits::heartbeat);
-  CHECK(v.stuck.find("planner (4 pings") == 0);
+  CHECK(v.stuck.find("planner (4 unanswered pings") == 0);
 }
 
 TEST_CASE("case 10 stuck-actor: a worker that does not come back ends the process, too",

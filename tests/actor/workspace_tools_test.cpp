@@ -208,7 +208,7 @@ TEST_CASE("a worker that hangs is given up, and its place is taken", "[workspace
   CHECK(refused->error().what == "the file system of the workspace does not answer");
   const auto health = f.health();
   CHECK_FALSE(health.ok);
-  CHECK(health.reason.find("1 of 8 workers") != std::string::npos);
+  CHECK(health.reason.find("1 of 8 spare") != std::string::npos);
   CHECK(health.reason.find("/hangs") != std::string::npos);
   // It answers again.
   f.files->release();

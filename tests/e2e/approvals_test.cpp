@@ -182,7 +182,7 @@ TEST_CASE("case 57 approval-mutated: another action than was seen is not done",
     CHECK(row["state"] == "voided");
     CHECK(trail(row) == lines{"ask:accepted", "approve:accepted", "use:mutated"});
     CHECK_THAT(endpoint.requests().at(1).json["messages"].back()["content"].get<std::string>(),
-               Contains("not what was approved"));
+               Contains("differs from the approved one"));
   }
 }
 

@@ -68,13 +68,13 @@ TEST_CASE("case A7: a branch that is lost is told with its newest commit, and no
   if (open_already) {
     const auto head = h.repo->head();
     REQUIRE_FALSE(head);
-    CHECK_THAT(to_string(head.error()), Contains("is gone") && Contains(newest));
+    CHECK_THAT(to_string(head.error()), Contains("is missing") && Contains(newest));
     CHECK_FALSE(h.repo->changes());
     CHECK_FALSE(h.repo->commit({{"a", change_kind::modified}}, "four", at(noon)));
     h.repo.reset();
   }
   for (const auto& opened : {h.provider->open(h.path, h.who), h.provider->init(h.path, h.who)})
-    CHECK_THAT(why(opened), Contains("is gone") && Contains("update-ref") && Contains(newest) &&
+    CHECK_THAT(why(opened), Contains("is missing") && Contains("update-ref") && Contains(newest) &&
                                 Contains("boyd init"));
   // The command that was told brings it back.
   const auto told = why(h.provider->open(h.path, h.who));

@@ -110,7 +110,7 @@ TEST_CASE("read_file gives lines, and says what is missing and how to go on", "[
   const auto first = f.text("read_file", {{"path", "many"}, {"limit", 3}});
   CHECK(first.starts_with(lines(1, 3)));
   CHECK(mentions(first, "[lines 1 to 3; up to byte 21 of "));
-  CHECK(first.ends_with("go on with offset 4]\n"));
+  CHECK(first.ends_with("continue with offset 4]\n"));
   const auto next =
       f.text("read_file", {{"path", "many"}, {"offset", 4}, {"limit", 2}, {"line_numbers", true}});
   CHECK(next.starts_with("4\tline 4\n5\tline 5\n["));
@@ -258,7 +258,7 @@ TEST_CASE("a long result is kept in a file and can be read from there", "[tools]
   const auto lost = fit_result(wide, true, f.place, *f.real, 1000);
   CHECK(lost.is_error);
   CHECK(lost.spilled.empty());
-  CHECK(mentions(lost.text, "could not be kept"));
+  CHECK(mentions(lost.text, "could not be stored"));
   CHECK_FALSE(mentions(lost.text, "\xEF\xBF\xBD"));
 }
 

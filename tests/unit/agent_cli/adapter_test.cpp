@@ -62,7 +62,7 @@ TEST_CASE("an adapter of one's own: in the file, over a built-in, by path", "[ag
   const auto bad = load_text(with_executor("{type: agent_cli, adapter: ./bad.yaml}"), files);
   CHECK(says(bad, "/etc/boyd/bad.yaml:5:5: events[0].finall: unknown key; did you mean final?"));
   CHECK(says(load_text(with_executor("{type: agent_cli, adapter: ./no.yaml}"), files),
-             "it cannot be read"));
+             "cannot read the adapter"));
 }
 
 TEST_CASE("what is wrong with an adapter is told with its place", "[agent_cli]") {

@@ -66,7 +66,7 @@ TEST_CASE("faults: a point is told to do only what it can", "[config]") {
   REQUIRE(r.findings.size() == 1);
   const auto* refused = about(r, "faults[0].action");
   REQUIRE(refused != nullptr);
-  CHECK_THAT(refused->text(), Contains("crash, error or delay there"));
+  CHECK_THAT(refused->text(), Contains("expected crash, error or delay"));
   const auto good =
       with_faults("  - {point: store.settle, action: drop, after: 3, every: 2, seed: 7}\n");
   REQUIRE(good.value);

@@ -222,7 +222,7 @@ TEST_CASE("faults: what cannot be armed is refused, all or nothing", "[faults]")
   r = faults::check(a);
   REQUIRE_FALSE(r);
   CHECK(r.error().code == errc::refused);
-  CHECK(r.error().next == "it can crash, error or delay");
+  CHECK(r.error().next == "supported: crash, error or delay");
   a.what = faults::action::delay;
   CHECK(faults::check(a).error().code == errc::invalid_argument);
   a.delay = milliseconds{1};
@@ -381,7 +381,7 @@ TEST_CASE("faults: the words of the environment", "[faults]") {
   CHECK_THAT(complains("store.apply=error,count=x"), Contains("not a number"));
   CHECK_THAT(complains("store.apply=error,count"), Contains("has no value"));
   CHECK_THAT(complains("store.apply=delay,delay=soon"), Contains("250ms"));
-  CHECK_THAT(complains("state_writer.rename=drop"), Contains("it can crash, error or delay"));
+  CHECK_THAT(complains("state_writer.rename=drop"), Contains("supported: crash, error or delay"));
 }
 
 TEST_CASE("faults: every point of the catalogue is passed somewhere", "[faults]") {

@@ -142,7 +142,7 @@ TEST_CASE("http link: what is no answer is told with its status and its words", 
   CHECK_THAT(w.undelivered[1].why.what, Contains("401") && Contains("Authorization"));
   w.post(3, "tools/list");
   w.answer(302, "text/html", "");
-  CHECK_THAT(w.undelivered[2].why.what, Contains("redirections"));
+  CHECK_THAT(w.undelivered[2].why.what, Contains("redirects"));
   w.post(4, "tools/list");
   w.answer(202, "", "");
   CHECK(w.undelivered[3].why.status == 0);

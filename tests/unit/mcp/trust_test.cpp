@@ -79,7 +79,7 @@ TEST_CASE("trust: the list is kept as it was, and changes of tools are told", "[
   const auto changes =
       changes_since(t, {{"a", "does a and more", "{}", {}}, {"c", "new", "{}", {}}});
   CHECK(changes == std::vector<std::string>{"the tool a has another description",
-                                            "the tool c is new", "the tool b is gone"});
+                                            "the tool c is new", "the tool b was removed"});
   CHECK(changes_since(t, {{"a", "does a", R"({"type":"object"})", {}}, then[1]}) ==
         std::vector<std::string>{"the tool a has other arguments"});
   for (const auto* text : {"", "{}", "[]", R"({"schema":"boyd.mcp_trust/1"})"})
@@ -168,7 +168,7 @@ TEST_CASE("trust: the files that a command line names are part of what is truste
   CHECK(
       program_changes({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {{"a", "1"}, {"b", "9"}, {"d", "4"}}) ==
       std::vector<std::string>{"the file b has changed", "the file d is new or was not checked",
-                               "the file c is gone"});
+                               "the file c was removed"});
   CHECK(program_changes({{"a", "1"}}, {{"a", "1"}}).empty());
 }
 

@@ -61,7 +61,7 @@ TEST_CASE("import line: any entry is read back as it was written", "[memory]") {
 }
 
 TEST_CASE("import line: an error says what is wrong", "[memory]") {
-  CHECK_THAT(wrong("no json"), Contains("no JSON value"));
+  CHECK_THAT(wrong("no json"), Contains("not JSON"));
   CHECK_THAT(wrong("[1]"), Contains("not a JSON object"));
   CHECK_THAT(wrong(R"({"text":"a"})"), Contains("time is missing"));
   CHECK_THAT(wrong(R"({"text":"a","time":"yesterday"})"), Contains("not a time: yesterday"));
@@ -71,7 +71,7 @@ TEST_CASE("import line: an error says what is wrong", "[memory]") {
              Contains("key is not a string"));
   CHECK_THAT(wrong(R"({"time":"2026-02-13T10:00:00Z","text":")" +
                    std::string(most_entry_bytes + 1, 'x') + "\"}"),
-             Contains("a text of 65537 bytes"));
+             Contains("the text is too long: 65537 bytes"));
 }
 
 TEST_CASE("import: the same entry has the same key, or time, source and text", "[memory]") {

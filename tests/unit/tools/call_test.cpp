@@ -119,7 +119,7 @@ TEST_CASE("case 53 deep-json, huge: refused before they cost anything", "[tools]
                  "nested too deeply"));
   CHECK(mentions(complaint("write_file", std::string(argument_bytes + 1, ' ')), "longer than"));
   CHECK(mentions(complaint("read_file", R"({"path":")" + std::string(10'000, 'x') + "\"}"),
-                 "at most 4095 bytes, not one of 10000 bytes"));
+                 "at most 4095 bytes, not a string of 10000 bytes"));
   const std::string long_name(1000, 'n');
   CHECK(complaint("list_dir", "{\"" + long_name + "\":1}").size() < 200);
   CHECK(complaint(long_name, "{}").size() < 300);
