@@ -358,7 +358,7 @@ class performer {
     gate_rules r{order_.root, {order_.settings.outputs, order_.settings.logs}, {}};
     if (order_.settings.file.starts_with(order_.root + "/"))
       r.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
-    r.protected_paths = {order_.settings.protect, judging_files(order_.settings, order_.root),
+    r.protected_paths = {order_.settings.protect, files_run(order_.settings, order_.root),
                          order_.settings.may_change, order_.settings.may_change_tests};
     r.secrets = order_.settings.secrets;
     if (core_->state().selected)

@@ -115,7 +115,7 @@ bool has_test_hump(std::string_view name) {
 
 } // namespace
 
-std::vector<std::string> judging_files(const improve_settings& s, const std::string& root) {
+std::vector<std::string> files_run(const improve_settings& s, const std::string& root) {
   std::vector<std::string> files;
   for (const auto& scanner : s.scanners) {
     add_files_of(root, scanner.argv, files);
@@ -123,6 +123,9 @@ std::vector<std::string> judging_files(const improve_settings& s, const std::str
   }
   for (const auto& argv : s.gate)
     add_files_of(root, argv, files);
+  add_files_of(root, s.executor.argv, files);
+  if (s.executor.file.starts_with(root + "/"))
+    add_file(root, s.executor.file, files);
   return files;
 }
 
@@ -141,7 +144,7 @@ std::string why_protected(const std::string& path, const protection& p) {
   if (any_matches(p.may_change, path))
     return {};
   if (std::ranges::find(p.judges, path) != p.judges.end())
-    return "scanners or the gate run it, so no patch may change it (improve.may_change opens it)";
+    return "a cycle runs it, so no patch may change it (improve.may_change opens it)";
   const auto small = folded(path);
   for (const auto pattern : by_default)
     if (tools::glob_matches(pattern, small))

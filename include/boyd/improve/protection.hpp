@@ -14,14 +14,14 @@ struct improve_settings;
 
 struct protection {
   std::vector<std::string> protect;      ///< patterns of the operator's
-  std::vector<std::string> judges{};     ///< files that scanners and the gate run
+  std::vector<std::string> judges{};     ///< files_run()
   std::vector<std::string> may_change{}; ///< patterns: what is protected by default is open there
   bool may_change_tests = false;         ///< tests, too, when the task is a failing test
 };
 
-/// Files of the repository that are programs of scanners and of the gate, or scripts that an
-/// interpreter among these is given. Pure.
-std::vector<std::string> judging_files(const improve_settings& s, const std::string& root);
+/// Files of the repository that a cycle runs: programs of scanners, of the gate and of the
+/// executor, and scripts that an interpreter among these is given. Pure.
+std::vector<std::string> files_run(const improve_settings& s, const std::string& root);
 
 /// Whether a file is one of tests, by its name or its directory's: tests/, test_a.py,
 /// ShopTest.java.

@@ -130,15 +130,16 @@ TEST_CASE("what starts programs or says what is checked is protected, and can be
   }
 }
 
-TEST_CASE("what scanners and the gate run is found in their commands") {
+TEST_CASE("what a cycle runs is found in its commands") {
   improve_settings s;
   scanner_settings scanner;
   scanner.argv = {"./test.sh", "a.c"};
   scanner.proof = {"sh", "-x", "tools/one.sh", "{test}"};
   s.scanners = {scanner};
   s.gate = {{"python3", "/repo/run.py"}, {"make", "check"}, {"/usr/bin/env", "x"}};
-  const auto files = judging_files(s, "/repo");
-  CHECK((files == std::vector<std::string>{"test.sh", "tools/one.sh", "run.py"}));
+  s.executor.argv = {"tools/suggest", "--fast"};
+  const auto files = files_run(s, "/repo");
+  CHECK((files == std::vector<std::string>{"test.sh", "tools/one.sh", "run.py", "tools/suggest"}));
 }
 
 TEST_CASE("files of tests are known by their names") {
@@ -182,6 +183,16 @@ TEST_CASE("behind a gate of the operator's no fewer tests may run than before") 
   CHECK(s.status == improve_status::failed);
   CHECK_THAT(s.reason, Contains("fewer tests ran than before (1 instead of 2)"));
   CHECK((lab.print() == before));
+}
+
+TEST_CASE("tests that take too long have no number to compare, and one of them proves the task") {
+  cycle_lab lab{{"a.txt", "bad\n"}};
+  lab.has_tests([&] { return tap_of(lab); });
+  lab.has_gate([] {});
+  lab.is_late = true;
+  lab.order.settings.scanners.front().proof = {"one", "{test}"};
+  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+  CHECK(lab.cycle().outcome == "SUCCESS");
 }
 
 TEST_CASE("what stands in a protected file is blocked, and says how to open it") {
