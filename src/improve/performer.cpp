@@ -5,6 +5,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/improve/patch.hpp"
+#include "boyd/improve/protection.hpp"
 #include "boyd/improve/task_prompt.hpp"
 #include "boyd/improve/undo.hpp"
 #include "lock_internal.hpp"
