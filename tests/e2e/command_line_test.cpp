@@ -286,9 +286,10 @@ TEST_CASE("findings stand under a sentence that names the file", "[e2e]") {
   const auto r = home.run({"status"});
   CHECK(r.code == 4);
   CHECK_THAT(r.err, Contains("the configuration has 1 error (" + home.file("boyd.yaml") + ")\n"));
-  CHECK_THAT(r.err,
-             Contains("boyd.yaml:5:13: faults[0].point: \"store.aply\" is not known; did you "
-                      "mean store.apply?\n"));
+  CHECK_THAT(
+      r.err,
+      Contains("boyd.yaml:5:13: faults[0].point: \"store.aply\" is not a known value; did you "
+               "mean store.apply?\n"));
 }
 
 TEST_CASE("a configuration that is named and not there ends every verb with 4", "[e2e]") {

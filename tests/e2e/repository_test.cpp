@@ -134,16 +134,16 @@ TEST_CASE("case A7: a lost branch is told by status and doctor, and no history i
     fs::remove(kernel + "/.git/refs/heads/main");
     home.run({"cycle"});
     CHECK_THAT(home.run({"status"}).out,
-               Contains("history is off") && Contains("main is gone") && Contains(newest));
+               Contains("history is off") && Contains("main is missing") && Contains(newest));
     node.signal(SIGTERM);
     CHECK(node.finish().code == 0);
   }
   home.run({"cycle"});
   CHECK_FALSE(fs::exists(kernel + "/.git/refs/heads/main"));
   CHECK_THAT(home.run({"status"}).out,
-             Contains("history is off") && Contains("main is gone") && Contains("update-ref"));
+             Contains("history is off") && Contains("main is missing") && Contains("update-ref"));
   CHECK_THAT(doctor_of_kernel(home), Contains("fail") && Contains(newest));
-  CHECK_THAT(home.run({"init", "--no-input"}).err, Contains("main is gone"));
+  CHECK_THAT(home.run({"init", "--no-input"}).err, Contains("main is missing"));
   REQUIRE(shell(git + " update-ref refs/heads/main " + newest));
   CHECK(home.run({"cycle"}).code == 0);
   CHECK_THAT(home.run({"status"}).out, !Contains("history is off"));

@@ -129,7 +129,7 @@ TEST_CASE("a secret is in no file of the home, no log and no answer", "[e2e]") {
     CHECK(at == std::string::npos);
   }
   // Each one was there to be found.
-  CHECK_THAT(shown, Contains("exec ./x[redacted].sh"));
+  CHECK_THAT(shown, Contains("cannot execute ./x[redacted].sh"));
   CHECK_THAT(shown, Contains("Use [redacted] and "));
   CHECK_THAT(shown, Contains("with [redacted]"));
   CHECK_THAT(shown, Contains("it is [redacted]"));

@@ -363,7 +363,7 @@ TEST_CASE("skills: those of other tools are checked, taken, approved and given",
   CHECK(files[2]["findings"][0]["line"] == 2);
   CHECK_THAT(h.home.run({"skills", "scan", shelf.file("wild")}).out,
              Contains("SKILL.md:6: a command that fetches something and runs it"));
-  CHECK_THAT(h.refused({"import", shelf.file("wrong")}), Contains("not a skill name"));
+  CHECK_THAT(h.refused({"import", shelf.file("wrong")}), Contains("not a skill's name"));
   CHECK_THAT(h.refused({"import", shelf.path()}), Contains("one at a time"));
   CHECK(h.call({"import", shelf.file("wild")})["problems"].size() == 1);
   CHECK(h.call({"import", shelf.file("pdf-forms")})["problems"].empty());

@@ -177,7 +177,7 @@ TEST_CASE("case 8 crash-loop: a vital part ends the node with 6 after exactly it
   INFO(ended.err);
   CHECK(ended.code == 6);
   CHECK(count_of(ended.err, "planner.plan: strikes") == 4); // once, and after three restarts
-  CHECK_THAT(ended.err, Contains("gives up: too many restarts: planner: "));
+  CHECK_THAT(ended.err, Contains("giving up: too many restarts: planner: "));
   CHECK(count_of(ended.err, "\n") < 60); // no storm
   CHECK_FALSE(fs::exists(home.file("run/control.sock")));
   cycle.signal(SIGTERM);
@@ -207,7 +207,7 @@ TEST_CASE(
   INFO(ended.err << systemd.heard);
   CHECK(ended.code == 6);
   CHECK(count_of(ended.err, "store: worker ended: ") == 4);
-  CHECK_THAT(ended.err, Contains("gives up: too many restarts: store: its worker failed 4 times"));
+  CHECK_THAT(ended.err, Contains("giving up: too many restarts: store: its worker failed 4 times"));
   CHECK(count_of(systemd.heard, "WATCHDOG=1") <= 1);
   CHECK(home.run({"cycle"}).code == 0);
 }

@@ -146,7 +146,7 @@ TEST_CASE("case A7: oddities of HEAD and of branches are told") {
     REQUIRE(h.commit_all("four"));
     run(h, "rm .git/packed-refs");
     CHECK_THAT(all_remarks(h),
-               Contains(R"(refs/heads/side" is gone)") && Contains("git update-ref"));
+               Contains(R"(refs/heads/side" is missing)") && Contains("git update-ref"));
   }
   SECTION("packed-refs is damaged while the branch is not") {
     run(h, "printf 'xxxx refs/heads/side\\n' > .git/packed-refs");

@@ -73,33 +73,33 @@ TEST_CASE("what cannot start says why") {
   int number = 0;
   SECTION("relative program") {
     spec.argv = {"./report.sh"};
-    expected = "exec ./report.sh: No such file or directory";
+    expected = "cannot execute ./report.sh: No such file or directory";
     number = ENOENT;
   }
   SECTION("not in PATH") {
     spec.argv = {"no-such-program-anywhere"};
-    expected = "exec no-such-program-anywhere: No such file or directory";
+    expected = "cannot execute no-such-program-anywhere: No such file or directory";
     number = ENOENT;
   }
   SECTION("not executable") {
     std::ofstream(dir.file("plain")) << "text";
     spec.argv = {"./plain"};
-    expected = "exec ./plain: Permission denied";
+    expected = "cannot execute ./plain: Permission denied";
     number = EACCES;
   }
   SECTION("no directory") {
     spec.argv = {"true"};
     spec.cwd = dir.file("gone");
-    expected = "change to directory " + dir.file("gone") + ": No such file or directory";
+    expected = "cannot change to directory " + dir.file("gone") + ": No such file or directory";
     number = ENOENT;
   }
   SECTION("no program") {
-    expected = "exec (no program): Invalid argument";
+    expected = "cannot execute (no program): Invalid argument";
     number = EINVAL;
   }
   SECTION("too long") {
     spec.argv = {"true", std::string(200'000, 'x')};
-    expected = "exec true: Argument list too long";
+    expected = "cannot execute true: Argument list too long";
     number = E2BIG;
   }
   recorder seen;

@@ -599,7 +599,7 @@ TEST_CASE("sandbox: a program that cannot be confined is not started", "[sandbox
   REQUIRE(runner->start(spec, seen.events()).has_value());
   REQUIRE(seen.wait());
   CHECK_FALSE(seen.exit().started);
-  CHECK(seen.exit().start_error.starts_with("sandbox for /bin/sh: "));
+  CHECK(seen.exit().start_error.starts_with("cannot set up the sandbox for /bin/sh: "));
   CHECK(seen.out().empty());
 }
 
