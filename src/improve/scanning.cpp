@@ -433,7 +433,7 @@ check_end scanning::count_tests(const cycle_state& before) {
       now.scanners.push_back(proved->second);
       continue;
     }
-    auto r = run(s, s.argv);
+    auto r = run(s, {s.argv, {}});
     if (r.failure != failure_kind::none)
       return {false, r.failure, s.name + ": " + r.told.problem};
     now.scanners.push_back(std::move(r.told));
