@@ -139,16 +139,23 @@ struct recorded_turn {
   nlohmann::json result;
 };
 
+/// A tool's result, as an answer may cite it.
+struct tool_result {
+  std::vector<std::string> names; ///< its path, address or command
+  std::string content;            ///< for the check of its use; empty: it is not looked for
+};
+
 /// What goes on record of the attempt.
 struct run_record {
   context::snapshot present;
-  std::vector<recorded_turn> turns;         ///< of a conversation
-  std::map<std::string, std::string> calls; ///< of the latest answer, by their ids
-  std::map<std::string, std::string> steps; ///< calls by their steps
-  std::vector<std::string> paths;           ///< that actions read, wrote or named
-  std::vector<std::string> contents;        ///< of tools' results, not on the disk yet
-  bool has_news = false;                    ///< the record does not know all turns
-  bool is_begun = false;                    ///< its beginning is on the disk
+  std::vector<recorded_turn> turns;           ///< of a conversation
+  std::map<std::string, std::string> calls;   ///< of the latest answer, by their ids
+  std::map<std::string, std::string> steps;   ///< calls by their steps
+  std::map<std::string, tool_result> results; ///< by the ids of their items
+  std::vector<std::string> paths;             ///< that actions read, wrote or named
+  std::vector<std::string> contents;          ///< of tools' results, not on the disk yet
+  bool has_news = false;                      ///< the record does not know all turns
+  bool is_begun = false;                      ///< its beginning is on the disk
   utc_time began{};
   std::string system; ///< a chat's system message
   std::string tools;  ///< JSON of those that it is offered
@@ -175,6 +182,7 @@ struct executor_state {
   std::string prompt_file;
   std::string session_id;
   context_reader_actor context_reader; ///< while it reads
+  std::string root;                    ///< below which it reads them; empty: nothing was to be read
   std::vector<context::offered_item> items;
   std::map<std::string, context::item_statistics> known; ///< what the log says of them, by id
   std::string question;                                  ///< by which entries of memory were found
