@@ -193,7 +193,8 @@ struct executor_state {
   std::optional<run_record> record;     ///< nothing: it has not begun
   bool is_of_flood = false;             ///< the database alone has it: no record is written
   std::optional<cancel_cause> cancelled_early;
-  conversing::line calls; ///< of a model
+  conversing::line calls;                           ///< of a model
+  std::optional<exec::effect::ask_place> held_call; ///< waits for the record of its turn
   std::optional<tool_command> command;
   std::optional<asked_action> asked;
   /// The step that a person allowed last, and asked_action::before of it.
@@ -301,8 +302,9 @@ void begin_recording(self_pointer self, told_besides told, std::function<void()>
 /// What a chat is told of the citations in its final answer, once and where they are enforced;
 /// empty: nothing.
 std::string correction_for(self_pointer self, const std::string& answer);
-/// Before a call of a model: the turns that came before it go on record, in order.
-void keep_turns(self_pointer self);
+/// Before a call of a model: its turn is opened, and goes on record with those that came before it;
+/// then goes on, whatever came of it.
+void keep_turns(self_pointer self, int turn, std::function<void()> then);
 /// A line of the turn record (turn_record.cpp).
 void note_for_record(self_pointer self, const std::string& line);
 /// Puts the end on record and what was read into its usage, then goes on, whatever came of it. Of a

@@ -201,15 +201,20 @@ std::vector<std::string> names_of_result(const std::string& call, bool ok, bool 
   return names;
 }
 
-recorded_turn& turn_of(executor_state& s, const json& event) {
-  const auto it = event.find("turn");
-  const auto number = it != event.end() && it->is_number_integer() ? it->get<int>() : 1;
+/// The turn with this number; a new one is opened with what can be read now.
+recorded_turn& turn_of(executor_state& s, int number) {
   const auto known = std::ranges::find(s.record->turns, number, &recorded_turn::number);
   if (known != s.record->turns.end())
     return *known;
   auto& turn = s.record->turns.emplace_back();
   turn.number = number;
+  turn.snapshot = s.record->present;
   return turn;
+}
+
+recorded_turn& turn_of(executor_state& s, const json& event) {
+  const auto it = event.find("turn");
+  return turn_of(s, it != event.end() && it->is_number_integer() ? it->get<int>() : 1);
 }
 
 void note_answer(executor_state& s, const json& event) {
@@ -290,9 +295,11 @@ void note_result(self_pointer self, const json& event) {
 }
 
 std::vector<record::turn> model_turns(const executor_state& s) {
+  // Of a call without an answer nothing is known but what it could read.
+  const auto text = [](const json& part) { return part.is_null() ? std::string() : dump(part); };
   std::vector<record::turn> turns;
   for (const auto& t : s.record->turns)
-    turns.push_back({t.number, t.snapshot, {}, dump(t.action), dump(t.governance), dump(t.result)});
+    turns.push_back({t.number, t.snapshot, {}, text(t.action), text(t.governance), text(t.result)});
   return turns;
 }
 
@@ -498,19 +505,22 @@ void begin_recording(self_pointer self, told_besides told, std::function<void()>
                        });
 }
 
-void keep_turns(self_pointer self) {
+void keep_turns(self_pointer self, int turn, std::function<void()> then) {
   auto& s = self->state;
   if (!s.record || !std::exchange(s.record->has_news, false))
-    return;
+    return then();
+  turn_of(s, turn);
   const auto& row = s.order.work->row;
   update_record what{row.dispatch_id, row.fence, model_turns(s),
                      std::exchange(s.record->contents, {}), is_durable(s)};
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
-                       [self](const result<workspace_reply>& r) {
+                       [self, then = std::move(then)](const result<workspace_reply>& r) {
+                         // The next write, which has all turns, makes up for it.
                          if (!r)
                            spdlog::warn("dispatch {}: cannot record its turns so far: {}",
                                         self->state.order.work->row.dispatch_id,
                                         to_string(r.error()));
+                         then();
                        });
 }
 
@@ -534,7 +544,6 @@ void note_for_record(self_pointer self, const std::string& line) {
   const auto kind = text_in(event, "event");
   if (kind == "turn") {
     note_answer(s, event);
-    turn_of(s, event).snapshot = s.record->present;
   } else if (kind == "action") {
     note_action(s, event);
   } else if (kind == "result") {

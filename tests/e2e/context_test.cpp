@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <vector>
 
 namespace boyd::context_test {
 
@@ -492,6 +494,43 @@ TEST_CASE("citations: what a tool read can be cited, by each of its paths",
   CHECK_THAT(asked[7].json["messages"].back()["content"].get<std::string>(),
              Contains("gone.md is not an item that you were given"));
   CHECK(record_of(home, last_id(home))["citations"]["weak"] == true);
+}
+
+TEST_CASE("record: a turn is on record before its call is made", "[e2e][context][record][chat]") {
+  model_endpoint endpoint;
+  const home_of_boyd home(chat_homes::yaml_of(
+      endpoint, "        context: [\"@notes.md\"]\n        tools: [read_file]\n"));
+  write_file(home.file("kernel/default/notes.md"), "a note\n");
+  std::mutex mutex;
+  std::vector<json> records; // as the endpoint finds them when it is asked
+  endpoint.handle_with([&](const model_request& r) {
+    const std::lock_guard lock(mutex);
+    for (const auto& entry : fs::directory_iterator(home.file("executions")))
+      records.push_back(
+          json::parse(read_file((entry.path() / "record.json").string()), nullptr, false));
+    if (r.json["messages"].size() > 2 + 2)
+      return model_answer(stream_answer("As [C1] says."));
+    return chat_stream()
+        .role()
+        .tool_call(0, "a", "read_file", json{{"path", "notes.md"}}.dump())
+        .finish("tool_calls")
+        .done();
+  });
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const std::lock_guard lock(mutex);
+  REQUIRE(records.size() == 3);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    INFO(records[i].dump(1));
+    const auto turns = records[i]["attempts"][0]["turns"];
+    REQUIRE(turns.size() == i + 1);
+    CHECK(turns[i]["turn"] == static_cast<int>(i) + 1);
+    CHECK(turns[i]["snapshot"]["items"].size() == (i == 0 ? 1 : 2));
+    CHECK(turns[i]["action"].is_null());
+    CHECK(turns[i]["result"].is_null());
+    CHECK(records[i]["attempts"][0]["ended_at"].is_null());
+    if (i > 0)
+      CHECK(turns[i - 1]["result"]["stop"] == "tool_calls");
+  }
 }
 
 TEST_CASE("context: what a tool returns makes the node read nothing", "[e2e][context][chat]") {
