@@ -214,6 +214,37 @@ void open_line(self_pointer self) {
                 }});
 }
 
+namespace {
+
+/// The call's turn is on record before it is made; what was stopped meanwhile is not made.
+void call_recorded(self_pointer self, exec::effect::ask_place place) {
+  tell_progress(self, "run",
+                fmt::format("turn {}: asking {} ({})", place.turn, place.model, place.provider_id));
+  const auto turn = place.turn;
+  const auto call = place.call;
+  self->state.held_call = std::move(place);
+  keep_turns(self, turn, [self, call] {
+    auto& held = self->state.held_call;
+    if (!held || held->call != call)
+      return;
+    exec::chat_effect now = std::move(*held);
+    held.reset();
+    self->state.calls.perform(self, now);
+  });
+}
+
+/// True: the call was not made, and there is no place to give back.
+bool drops_held(self_pointer self, const exec::chat_effect& any) {
+  const auto* drop = std::get_if<exec::effect::drop_place>(&any);
+  auto& held = self->state.held_call;
+  if (drop == nullptr || !held || held->call != drop->call)
+    return false;
+  held.reset();
+  return true;
+}
+
+} // namespace
+
 void perform_talk(self_pointer self, exec::chat_effect& any) {
   const auto& row = self->state.order.work->row;
   if (const auto* n = std::get_if<exec::effect::note_turn>(&any)) {
@@ -222,13 +253,9 @@ void perform_talk(self_pointer self, exec::chat_effect& any) {
   } else if (const auto* warning = std::get_if<exec::effect::warn>(&any)) {
     spdlog::warn("agent {}/{}, dispatch {}: {}", row.kernel_id, row.agent_id, row.dispatch_id,
                  warning->text);
-  } else if (const auto* place = std::get_if<exec::effect::ask_place>(&any)) {
-    tell_progress(
-        self, "run",
-        fmt::format("turn {}: asking {} ({})", place->turn, place->model, place->provider_id));
-    keep_turns(self);
-    self->state.calls.perform(self, any);
-  } else if (!self->state.calls.perform(self, any)) {
+  } else if (auto* place = std::get_if<exec::effect::ask_place>(&any)) {
+    call_recorded(self, std::move(*place));
+  } else if (!drops_held(self, any) && !self->state.calls.perform(self, any)) {
     perform_action(self, any);
   }
 }

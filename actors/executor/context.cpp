@@ -103,6 +103,7 @@ void gather_items(self_pointer self, std::string root, std::function<void()> go_
   auto learning = learning_of(*s.order.configuration, row.kernel_id, *s.order.agent);
   if (wanted.empty() && recall == 0 && !learning)
     return then();
+  s.root = root;
   auto task = task_of(self, std::move(root), std::move(wanted));
   task.recall = recall;
   task.learning = std::move(learning);

@@ -139,16 +139,23 @@ struct recorded_turn {
   nlohmann::json result;
 };
 
+/// A tool's result, as an answer may cite it.
+struct tool_result {
+  std::vector<std::string> names; ///< its path, address or command
+  std::string content;            ///< for the check of its use; empty: it is not looked for
+};
+
 /// What goes on record of the attempt.
 struct run_record {
   context::snapshot present;
-  std::vector<recorded_turn> turns;         ///< of a conversation
-  std::map<std::string, std::string> calls; ///< of the latest answer, by their ids
-  std::map<std::string, std::string> steps; ///< calls by their steps
-  std::vector<std::string> paths;           ///< that actions read, wrote or named
-  std::vector<std::string> contents;        ///< of tools' results, not on the disk yet
-  bool has_news = false;                    ///< the record does not know all turns
-  bool is_begun = false;                    ///< its beginning is on the disk
+  std::vector<recorded_turn> turns;           ///< of a conversation
+  std::map<std::string, std::string> calls;   ///< of the latest answer, by their ids
+  std::map<std::string, std::string> steps;   ///< calls by their steps
+  std::map<std::string, tool_result> results; ///< by the ids of their items
+  std::vector<std::string> paths;             ///< that actions read, wrote or named
+  std::vector<std::string> contents;          ///< of tools' results, not on the disk yet
+  bool has_news = false;                      ///< the record does not know all turns
+  bool is_begun = false;                      ///< its beginning is on the disk
   utc_time began{};
   std::string system; ///< a chat's system message
   std::string tools;  ///< JSON of those that it is offered
@@ -175,6 +182,7 @@ struct executor_state {
   std::string prompt_file;
   std::string session_id;
   context_reader_actor context_reader; ///< while it reads
+  std::string root;                    ///< below which it reads them; empty: nothing was to be read
   std::vector<context::offered_item> items;
   std::map<std::string, context::item_statistics> known; ///< what the log says of them, by id
   std::string question;                                  ///< by which entries of memory were found
@@ -185,7 +193,8 @@ struct executor_state {
   std::optional<run_record> record;     ///< nothing: it has not begun
   bool is_of_flood = false;             ///< the database alone has it: no record is written
   std::optional<cancel_cause> cancelled_early;
-  conversing::line calls; ///< of a model
+  conversing::line calls;                           ///< of a model
+  std::optional<exec::effect::ask_place> held_call; ///< waits for the record of its turn
   std::optional<tool_command> command;
   std::optional<asked_action> asked;
   /// The step that a person allowed last, and asked_action::before of it.
@@ -293,8 +302,9 @@ void begin_recording(self_pointer self, told_besides told, std::function<void()>
 /// What a chat is told of the citations in its final answer, once and where they are enforced;
 /// empty: nothing.
 std::string correction_for(self_pointer self, const std::string& answer);
-/// Before a call of a model: the turns that came before it go on record, in order.
-void keep_turns(self_pointer self);
+/// Before a call of a model: its turn is opened, and goes on record with those that came before it;
+/// then goes on, whatever came of it.
+void keep_turns(self_pointer self, int turn, std::function<void()> then);
 /// A line of the turn record (turn_record.cpp).
 void note_for_record(self_pointer self, const std::string& line);
 /// Puts the end on record and what was read into its usage, then goes on, whatever came of it. Of a

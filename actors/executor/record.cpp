@@ -151,35 +151,70 @@ std::map<std::string, std::string> calls_in(const json& message) {
   return calls;
 }
 
+/// The arguments of "tool arguments".
+json arguments_in(const std::string& call) {
+  const auto blank = call.find(' ');
+  auto arguments =
+      blank == std::string::npos ? json() : json::parse(call.substr(blank + 1), nullptr, false);
+  return arguments.is_object() ? arguments : json::object();
+}
+
 /// What a call of a tool names: its path, and the words of its command.
 std::vector<std::string> names_in(const std::string& call) {
-  std::vector<std::string> names;
-  const auto blank = call.find(' ');
-  const auto arguments =
-      blank == std::string::npos ? json() : json::parse(call.substr(blank + 1), nullptr, false);
-  if (!arguments.is_object())
-    return names;
+  const auto arguments = arguments_in(call);
+  auto names = texts_in(arguments, "argv");
   names.push_back(text_in(arguments, "path"));
-  for (const auto& word : part_in(arguments, "argv"))
-    if (word.is_string())
-      names.push_back(word.get<std::string>());
+  std::erase(names, std::string());
   return names;
 }
 
 /// As items are named: relative to where the run reads.
-std::string below(const std::string& root, std::string path) {
-  return path.starts_with(root + "/") ? path.substr(root.size() + 1) : path;
+std::string below(std::string_view root, const std::string& path) {
+  while (root.ends_with('/'))
+    root.remove_suffix(1);
+  const auto prefix = std::string(root) + "/";
+  return path.starts_with(prefix) ? path.substr(prefix.size()) : path;
 }
 
-recorded_turn& turn_of(executor_state& s, const json& event) {
-  const auto it = event.find("turn");
-  const auto number = it != event.end() && it->is_number_integer() ? it->get<int>() : 1;
+/// How an answer may name what the call's tool said. What could not be read, or was not allowed, is
+/// nothing to cite; a command that failed has its output.
+std::vector<std::string> names_of_result(const std::string& call, bool ok, bool is_allowed,
+                                         const std::string& workspace) {
+  const auto arguments = arguments_in(call);
+  std::vector<std::string> names;
+  if (ok)
+    for (const auto* key : {"path", "file_path", "file", "url", "uri", "name"})
+      if (const auto name = text_in(arguments, key); !name.empty()) {
+        names.push_back(below(workspace, name));
+        names.push_back(name.starts_with('/') ? name : workspace + "/" + name);
+      }
+  if (is_allowed) {
+    std::string line;
+    for (const auto& word : texts_in(arguments, "argv"))
+      line += (line.empty() ? "" : " ") + word;
+    names.push_back(line);
+    names.push_back(text_in(arguments, "command"));
+  }
+  std::erase(names, std::string());
+  if (ok && names.empty())
+    names.push_back(call.substr(0, call.find(' ')));
+  return names;
+}
+
+/// The turn with this number; a new one is opened with what can be read now.
+recorded_turn& turn_of(executor_state& s, int number) {
   const auto known = std::ranges::find(s.record->turns, number, &recorded_turn::number);
   if (known != s.record->turns.end())
     return *known;
   auto& turn = s.record->turns.emplace_back();
   turn.number = number;
+  turn.snapshot = s.record->present;
   return turn;
+}
+
+recorded_turn& turn_of(executor_state& s, const json& event) {
+  const auto it = event.find("turn");
+  return turn_of(s, it != event.end() && it->is_number_integer() ? it->get<int>() : 1);
 }
 
 void note_answer(executor_state& s, const json& event) {
@@ -217,6 +252,28 @@ void note_action(executor_state& s, const json& event) {
                              {"reason", part_in(event, "reason")}});
 }
 
+/// Of what tools said so much is compared with the answer, what came first.
+constexpr std::size_t compared_bytes = 256u << 10;
+
+/// Where nothing was offered to be cited, nothing is judged.
+void keep_for_contract(executor_state& s, const std::string& id, tool_result result) {
+  if (s.items.empty())
+    return;
+  s.record->results.erase(id);
+  std::size_t kept = 0;
+  for (const auto& [other, known] : s.record->results)
+    kept += known.content.size();
+  if (kept + result.content.size() > compared_bytes)
+    result.content.clear();
+  s.record->results.emplace(id, std::move(result));
+}
+
+bool is_allowed(const recorded_turn& turn, const json& step) {
+  return std::ranges::any_of(turn.governance, [&](const json& g) {
+    return part_in(g, "step") == step && text_in(g, "decision") == "allow";
+  });
+}
+
 /// What a tool said is an item of the turns behind it.
 void note_result(self_pointer self, const json& event) {
   auto& s = self->state;
@@ -224,19 +281,25 @@ void note_result(self_pointer self, const json& event) {
   const auto text = config::redact_text(text_in(event, "result"), s.secrets);
   const auto step = part_in(event, "step");
   const auto hash = sha256_hex(text);
+  const bool ok = flag_in(event, "ok");
   turn.result["tools"].push_back({{"step", step}, {"ok", part_in(event, "ok")}, {"hash", hash}});
-  const auto& row = s.order.work->row;
+  const auto scope = context::scope_of_kernel(s.order.work->row.kernel_id);
+  const auto& call = s.record->steps[dump(step)];
   s.record->present =
-      context::with_result(s.record->present, context::scope_of_kernel(row.kernel_id),
-                           s.record->steps[dump(step)], hash, memory::estimate_tokens(text));
+      context::with_result(s.record->present, scope, call, hash, memory::estimate_tokens(text));
+  keep_for_contract(s, context::item_id(scope, context::item_type::runtime, call),
+                    {names_of_result(call, ok, is_allowed(turn, step), workspace_of(s.order)),
+                     ok ? text : std::string()});
   s.record->contents.push_back(text);
   s.record->has_news = true;
 }
 
 std::vector<record::turn> model_turns(const executor_state& s) {
+  // Of a call without an answer nothing is known but what it could read.
+  const auto text = [](const json& part) { return part.is_null() ? std::string() : dump(part); };
   std::vector<record::turn> turns;
   for (const auto& t : s.record->turns)
-    turns.push_back({t.number, t.snapshot, {}, dump(t.action), dump(t.governance), dump(t.result)});
+    turns.push_back({t.number, t.snapshot, {}, text(t.action), text(t.governance), text(t.result)});
   return turns;
 }
 
@@ -255,12 +318,25 @@ std::vector<record::turn> turns_of(const executor_state& s, const run_outcome& o
   return {std::move(only)};
 }
 
-/// What the answer could cite, results of tools by their ids and names.
+/// Where the run's files are: of the kernel's home, or of the directory that it reads.
+std::string root_of(const executor_state& s, const context::offered_item& item) {
+  const auto& kernel_id = s.order.work->row.kernel_id;
+  return item.scope == context::scope_of_kernel(kernel_id) ? s.order.context->kernel_home(kernel_id)
+                                                           : s.root;
+}
+
+/// What the answer could cite: what it was shown, files also by their absolute paths, and results
+/// of tools.
 std::vector<context::citable> citables_now(const executor_state& s) {
   auto items = record::citables_of(s.items, s.block);
+  for (auto& c : items) {
+    const auto i = std::ranges::find(s.items, c.id, &context::offered_item::id);
+    if (i != s.items.end() && i->type != context::item_type::runtime)
+      c.names.push_back(root_of(s, *i) + "/" + c.path);
+  }
   for (const auto& i : s.record->present.items)
-    if (i.from == context::origin::tool)
-      items.push_back({{}, i.id, i.path, {}});
+    if (const auto said = s.record->results.find(i.id); said != s.record->results.end())
+      items.push_back({{}, i.id, i.path, said->second.content, said->second.names});
   return items;
 }
 
@@ -429,19 +505,22 @@ void begin_recording(self_pointer self, told_besides told, std::function<void()>
                        });
 }
 
-void keep_turns(self_pointer self) {
+void keep_turns(self_pointer self, int turn, std::function<void()> then) {
   auto& s = self->state;
   if (!s.record || !std::exchange(s.record->has_news, false))
-    return;
+    return then();
+  turn_of(s, turn);
   const auto& row = s.order.work->row;
   update_record what{row.dispatch_id, row.fence, model_turns(s),
                      std::exchange(s.record->contents, {}), is_durable(s)};
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
-                       [self](const result<workspace_reply>& r) {
+                       [self, then = std::move(then)](const result<workspace_reply>& r) {
+                         // The next write, which has all turns, makes up for it.
                          if (!r)
                            spdlog::warn("dispatch {}: cannot record its turns so far: {}",
                                         self->state.order.work->row.dispatch_id,
                                         to_string(r.error()));
+                         then();
                        });
 }
 
@@ -465,7 +544,6 @@ void note_for_record(self_pointer self, const std::string& line) {
   const auto kind = text_in(event, "event");
   if (kind == "turn") {
     note_answer(s, event);
-    turn_of(s, event).snapshot = s.record->present;
   } else if (kind == "action") {
     note_action(s, event);
   } else if (kind == "result") {

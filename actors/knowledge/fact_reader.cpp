@@ -101,16 +101,23 @@ void fact_reader::learn(const graph::learned_question& question) {
   newest_question_ = std::max(newest_question_, question.at);
 }
 
-result<memory::recall_feedback> fact_reader::feedback_at(knowledge_index& index,
-                                                         utc_time at) const {
-  memory::recall_feedback then;
+const memory::recall_feedback& earlier_feedback::at(utc_time then) {
+  for (; folded_ < questions_.size() && questions_[folded_].at <= then; ++folded_)
+    feedback_.learn(questions_[folded_].text, questions_[folded_].items);
+  return feedback_;
+}
+
+result<std::vector<graph::learned_question>> fact_reader::questions_until(knowledge_index& index,
+                                                                          utc_time last) {
+  std::vector<graph::learned_question> questions;
   auto read = index.each(index_area::questions, [&](std::string_view, std::string_view value) {
-    if (const auto q = graph::read_learned_question(value); q && q->at <= at)
-      then.learn(q->text, q->items);
+    if (auto q = graph::read_learned_question(value); q && q->at <= last)
+      questions.push_back(std::move(*q));
   });
   if (!read)
     return fail(std::move(read.error()));
-  return then;
+  std::ranges::stable_sort(questions, {}, &graph::learned_question::at);
+  return questions;
 }
 
 /// Of an entry of memory that runs have used.

@@ -31,6 +31,24 @@ struct log_position {
   std::string last_hash;       ///< of the last line
 };
 
+/// What questions had taught at earlier times. Importance, which has changed since, is left out.
+class earlier_feedback {
+ public:
+  earlier_feedback() = default;
+  /// `questions`: oldest first.
+  explicit earlier_feedback(std::vector<graph::learned_question> questions)
+      : questions_(std::move(questions)) {}
+
+  /// Those that were answered by then. No time may be before that of the call before it: each
+  /// question is folded once.
+  const memory::recall_feedback& at(utc_time then);
+
+ private:
+  std::vector<graph::learned_question> questions_;
+  std::size_t folded_ = 0;
+  memory::recall_feedback feedback_;
+};
+
 /// Brings the node's index up to the end of the log of facts, and answers from it. Lines that must
 /// not be believed are passed over and counted. A log that is not the one that was read (cut,
 /// replaced, put back from a backup) is read from its beginning. Blocking; one thread.
@@ -51,9 +69,9 @@ class fact_reader {
 
   /// What questions and outcomes have taught about entries of memory.
   const memory::recall_feedback& feedback() const { return feedback_; }
-  /// The same as it was at an earlier time: the questions answered by then. Importance, which has
-  /// changed since, is left out where there is a later question.
-  result<memory::recall_feedback> feedback_at(knowledge_index& index, utc_time at) const;
+  /// The questions that were answered by then, oldest first.
+  static result<std::vector<graph::learned_question>> questions_until(knowledge_index& index,
+                                                                      utc_time last);
   /// Whether a question was answered later than that.
   bool has_learned_since(utc_time at) const { return newest_question_ > at; }
 

@@ -15,6 +15,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 namespace boyd {
@@ -248,38 +250,66 @@ result<void> knowledge_session::read_facts() {
   return {};
 }
 
+result<earlier_feedback> knowledge_session::feedback_before(const recall_memory& what,
+                                                            utc_time now) {
+  std::optional<utc_time> last;
+  for (const auto& q : what.questions)
+    if (const auto at = q.at.value_or(now); facts_.has_learned_since(at))
+      last = std::max(last.value_or(at), at);
+  if (!last)
+    return earlier_feedback{};
+  auto questions = fact_reader::questions_until(*index_, *last);
+  if (!questions)
+    return fail(std::move(questions.error()));
+  return earlier_feedback(std::move(*questions));
+}
+
+result<std::vector<recalled_row>>
+knowledge_session::answer_to(kernel_memory& m, const std::string& kernel_id,
+                             const memory::recall_question& asked,
+                             const memory::recall_feedback& learned) {
+  const auto best = m.index.recall(asked, learned);
+  std::vector<std::string> ids;
+  ids.reserve(best.size());
+  for (const auto& r : best)
+    ids.push_back(m.index.id(r.place));
+  auto rows = index_->find(kernel_id, ids);
+  if (!rows)
+    return fail(std::move(rows.error()));
+  std::vector<recalled_row> answer;
+  std::size_t i = 0;
+  for (auto& row : *rows) {
+    while (ids[i] != row.id)
+      ++i;
+    answer.push_back({std::move(row), best[i].score});
+  }
+  return answer;
+}
+
 result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m, const recall_memory& what) {
   knowledge_reply reply;
   const auto now = context_->ports.clock->now();
-  for (const auto& q : what.questions) {
+  auto before = feedback_before(what, now);
+  if (!before)
+    return fail(std::move(before.error()));
+  const auto time_of = [&](std::size_t i) { return what.questions[i].at.value_or(now); };
+  // The oldest first: what was learned by then is folded once for all.
+  std::vector<std::size_t> by_time(what.questions.size());
+  std::iota(by_time.begin(), by_time.end(), std::size_t{0});
+  std::ranges::stable_sort(by_time, {}, time_of);
+  reply.answers.resize(by_time.size());
+  for (const auto i : by_time) {
     memory::recall_question asked;
-    asked.text = q.text;
-    asked.at = q.at.value_or(now);
+    asked.text = what.questions[i].text;
+    asked.at = time_of(i);
     asked.budget_tokens = what.budget_tokens;
     asked.limit = what.limit;
-    memory::recall_feedback then;
     const bool is_past = facts_.has_learned_since(asked.at);
-    if (is_past) {
-      auto earlier = facts_.feedback_at(*index_, asked.at);
-      if (!earlier)
-        return fail(std::move(earlier.error()));
-      then = std::move(*earlier);
-    }
-    const auto best = m.index.recall(asked, is_past ? then : facts_.feedback());
-    std::vector<std::string> ids;
-    ids.reserve(best.size());
-    for (const auto& r : best)
-      ids.push_back(m.index.id(r.place));
-    auto rows = index_->find(what.kernel_id, ids);
-    if (!rows)
-      return fail(std::move(rows.error()));
-    auto& answer = reply.answers.emplace_back();
-    std::size_t i = 0;
-    for (auto& row : *rows) {
-      while (ids[i] != row.id)
-        ++i;
-      answer.push_back({std::move(row), best[i].score});
-    }
+    auto answer =
+        answer_to(m, what.kernel_id, asked, is_past ? before->at(asked.at) : facts_.feedback());
+    if (!answer)
+      return fail(std::move(answer.error()));
+    reply.answers[i] = std::move(*answer);
   }
   return reply;
 }

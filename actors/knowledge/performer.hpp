@@ -77,6 +77,11 @@ class knowledge_session {
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);
   result<knowledge_reply> carry_out(kernel_memory& m, const recall_memory& what);
+  /// What questions had taught, for those of the batch that are about the past.
+  result<earlier_feedback> feedback_before(const recall_memory& what, utc_time now);
+  result<std::vector<recalled_row>> answer_to(kernel_memory& m, const std::string& kernel_id,
+                                              const memory::recall_question& asked,
+                                              const memory::recall_feedback& learned);
   result<knowledge_reply> carry_out(kernel_memory& m, const describe_memory& what);
 
   result<kernel_memory*> fresh_memory(const std::string& kernel_id);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -33,6 +34,10 @@ constexpr std::string_view introduction =
 constexpr std::int64_t summary_share = 5;
 constexpr std::int64_t shortest_summary = 40;
 constexpr std::int64_t longest_summary = 400;
+
+/// The report has this share of the budget, or at least so many tokens.
+constexpr std::int64_t report_share = 4;
+constexpr std::int64_t shortest_report = 256;
 
 bool is_declared(const offered_item& i) {
   return i.from == origin::declared || i.from == origin::reference;
@@ -267,17 +272,9 @@ std::string line_of(const work_item& w) {
          w.placed.reason + "\n";
 }
 
-std::string report_of(const std::vector<work_item>& all, std::int64_t budget) {
-  std::int64_t offered = 0;
-  std::size_t shown = 0;
+/// By a line of its own, or with others of its folder.
+std::string named_lines(std::vector<const work_item*> rest) {
   std::string lines;
-  std::vector<const work_item*> rest; // not shown in full, not told of yet
-  for (const auto& w : all) {
-    offered += w.placed.whole;
-    shown += w.is_shown() ? 1 : 0;
-    if (w.placed.as != shown_as::full)
-      rest.push_back(&w);
-  }
   while (!rest.empty()) {
     const auto& first = *rest.front();
     if (auto group = group_of(first, rest); !group.empty()) {
@@ -287,6 +284,94 @@ std::string report_of(const std::vector<work_item>& all, std::int64_t budget) {
       rest.erase(rest.begin());
     }
   }
+  return lines;
+}
+
+/// What became of several items.
+struct counts {
+  std::size_t left_out = 0;
+  std::size_t summarized = 0;
+  std::size_t failed = 0;
+  std::int64_t tokens = 0;
+
+  void add(const work_item& w) {
+    ++(w.placed.as == shown_as::left_out  ? left_out
+       : w.placed.as == shown_as::summary ? summarized
+                                          : failed);
+    tokens += w.placed.whole;
+  }
+
+  void add(const counts& more) {
+    left_out += more.left_out;
+    summarized += more.summarized;
+    failed += more.failed;
+    tokens += more.tokens;
+  }
+
+  std::string text() const {
+    std::string all;
+    const auto say = [&](std::size_t n, const char* what) {
+      if (n > 0)
+        all += (all.empty() ? "" : ", ") + std::to_string(n) + what;
+    };
+    say(left_out, " left out");
+    say(summarized, " summarized");
+    say(failed, " not read");
+    return all + ", " + std::to_string(tokens) + " tokens\n";
+  }
+};
+
+/// Where the names would take more than `most` tokens: how many of each folder. What failed is
+/// named as far as half of it goes.
+std::string counted_lines(const std::vector<const work_item*>& rest, std::int64_t most) {
+  constexpr std::int64_t line_break = 1;
+  constexpr std::int64_t frame = 60; // the line before the folders, and the one behind them
+  std::string lines;
+  std::map<std::string, counts> folders;
+  auto room = most - frame;
+  for (const auto* w : rest) {
+    const auto line = w->placed.as == shown_as::failed ? line_of(*w) : std::string();
+    const auto cost = estimate_tokens(line) + line_break;
+    if (line.empty() || room - cost < most / 2) {
+      folders[folder_of(w->item->path)].add(*w);
+    } else {
+      lines += line;
+      room -= cost;
+    }
+  }
+  lines += "Too many others to name each; by folder:\n";
+  counts more;
+  std::size_t folders_left = 0;
+  for (const auto& [folder, of_it] : folders) {
+    const auto line = "- " + (folder.empty() ? "./" : one_line(folder)) + ": " + of_it.text();
+    const auto cost = estimate_tokens(line) + line_break;
+    if (cost > room) {
+      more.add(of_it);
+      ++folders_left;
+    } else {
+      lines += line;
+      room -= cost;
+    }
+  }
+  return folders_left == 0
+             ? lines
+             : lines + "- " + std::to_string(folders_left) + " other folders: " + more.text();
+}
+
+std::string report_of(const std::vector<work_item>& all, std::int64_t budget) {
+  std::int64_t offered = 0;
+  std::size_t shown = 0;
+  std::vector<const work_item*> rest; // not shown in full
+  for (const auto& w : all) {
+    offered += w.placed.whole;
+    shown += w.is_shown() ? 1 : 0;
+    if (w.placed.as != shown_as::full)
+      rest.push_back(&w);
+  }
+  const auto most = report_tokens(budget);
+  auto lines = named_lines(rest);
+  if (estimate_tokens(lines) > most)
+    lines = counted_lines(rest, most);
   return "# Context Report\n\n" + std::to_string(shown) + " of " + std::to_string(all.size()) +
          " items, " + std::to_string(sum_of(all)) + " of " + std::to_string(budget) + " tokens (" +
          std::to_string(offered) + " before shortening).\n" + lines;
@@ -335,6 +420,10 @@ std::int64_t budget_of(const block_options& o) noexcept {
   return o.level == depth::full      ? o.budget_tokens
          : o.level == depth::focused ? o.budget_tokens / half
                                      : o.budget_tokens / quarter;
+}
+
+std::int64_t report_tokens(std::int64_t budget) noexcept {
+  return std::max(budget / report_share, shortest_report);
 }
 
 void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time now,

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
+#include <filesystem>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,22 +33,40 @@ std::string without_lines(std::string_view path) {
 
 /// "./src/a.cpp" and "src/a.cpp:10-30" name the same file.
 std::string plain_path(std::string_view path) {
-  while (path.starts_with("./"))
-    path.remove_prefix(2);
-  return without_lines(path);
+  auto plain = std::filesystem::path(without_lines(path)).lexically_normal().string();
+  while (plain.size() > 1 && plain.ends_with('/'))
+    plain.pop_back();
+  return plain;
 }
 
-/// The item that a key, id or path means.
-std::optional<std::size_t> find_item(std::string_view name, const std::vector<citable>& items) {
-  const auto is = [&](auto same) -> std::optional<std::size_t> {
-    const auto it = std::ranges::find_if(items, same);
-    return it == items.end() ? std::nullopt : std::optional<std::size_t>(it - items.begin());
-  };
-  if (auto exact =
-          is([&](const citable& c) { return c.key == name || c.id == name || c.path == name; }))
-    return exact;
-  return is([wanted = plain_path(name)](const citable& c) { return plain_path(c.path) == wanted; });
-}
+/// The items by all that may name them; where several have a name, the first one has it.
+class name_index {
+ public:
+  explicit name_index(const std::vector<citable>& items) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const auto& item = items[i];
+      for (const auto* name : {&item.key, &item.id, &item.path})
+        exact_.emplace(*name, i);
+      plain_.emplace(plain_path(item.path), i);
+      for (const auto& name : item.names)
+        plain_.emplace(plain_path(name), i);
+    }
+    exact_.erase(std::string()); // what was not shown has no key
+    plain_.erase(std::string());
+  }
+
+  std::optional<std::size_t> find(std::string_view name) const {
+    const auto exact = exact_.find(std::string(name));
+    if (exact != exact_.end())
+      return exact->second;
+    const auto plain = plain_.find(plain_path(name));
+    return plain == plain_.end() ? std::nullopt : std::optional(plain->second);
+  }
+
+ private:
+  std::unordered_map<std::string, std::size_t> exact_;
+  std::unordered_map<std::string, std::size_t> plain_;
+};
 
 bool is_key(std::string_view text) {
   return text.size() > 1 && text.front() == 'C' &&
@@ -60,8 +78,10 @@ class collector {
  public:
   explicit collector(const std::vector<citable>& items) : items_(items) {}
 
+  bool knows(std::string_view name) const { return items_.find(trim(name)).has_value(); }
+
   void cite(std::string_view name, std::string_view as_written) {
-    const auto item = find_item(trim(name), items_);
+    const auto item = items_.find(trim(name));
     if (!seen_.insert(item ? "#" + std::to_string(*item) : std::string(as_written)).second)
       return;
     found_.push_back({std::string(as_written), item});
@@ -70,7 +90,7 @@ class collector {
   std::vector<citation> take() { return std::move(found_); }
 
  private:
-  const std::vector<citable>& items_;
+  name_index items_;
   std::set<std::string> seen_;
   std::vector<citation> found_;
 };
@@ -82,7 +102,7 @@ void cite_line(std::string_view line, collector& to) {
     return;
   const auto rest = trim(line.substr(colon + 1));
   const auto open = rest.rfind('(');
-  if (open != rest.npos && rest.ends_with(')'))
+  if (open != rest.npos && rest.ends_with(')') && !to.knows(rest))
     to.cite(rest.substr(open + 1, rest.size() - open - 2), line);
   else
     to.cite(rest, line);
@@ -223,9 +243,13 @@ std::string correction_of(const citation_report& report, const std::vector<citab
   std::string text = "Your citations are not correct:\n";
   for (const auto& invented : report.invented)
     text += "- " + invented + " is not an item that you were given\n";
-  for (const auto item : report.uncited)
-    text += "- you used " + items[item].path + " and did not cite it" +
-            (items[item].key.empty() ? "" : " as [" + items[item].key + "]") + "\n";
+  for (const auto index : report.uncited) {
+    const auto& item = items[index];
+    const auto form = !item.key.empty()     ? " as [" + item.key + "]"
+                      : !item.names.empty() ? " as [Reference] file: " + item.names.front()
+                                            : std::string();
+    text += "- you used " + item.path + " and did not cite it" + form + "\n";
+  }
   return text + "Repeat your whole answer with the citations corrected and nothing else changed.";
 }
 

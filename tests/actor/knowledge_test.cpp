@@ -357,6 +357,18 @@ TEST_CASE("knowledge: what answered a question well is found first by the next s
     return f.ask(then)->answers.front().front().score;
   };
   CHECK(score_at("2026-05-02T00:00:01Z") > score_at("2026-05-02T00:00:00Z") + 0.1);
+  // Of many questions each has its own past, whatever their order.
+  const std::vector<const char*> times{"2026-05-02T00:00:01Z", "2026-05-01T00:00:00Z",
+                                       "2100-01-01T00:00:00Z", "2026-05-02T00:00:00Z",
+                                       "2026-05-02T00:00:01Z"};
+  log.add_run(id, "2", "what about the pump?");
+  recall_memory all{"default", {}, 1000, 1};
+  for (const auto* time : times)
+    all.questions.push_back({"what about the pump?", *parse_rfc3339(time)});
+  const auto answers = f.ask(all)->answers;
+  REQUIRE(answers.size() == times.size());
+  for (std::size_t i = 0; i < times.size(); ++i)
+    CHECK(answers[i].front().score == score_at(times[i]));
 }
 
 // -- questions about the log ----------------------------------------------------------------------

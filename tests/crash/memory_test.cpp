@@ -123,28 +123,49 @@ TEST_CASE("case 32 kill-every-io: killed while something is remembered", "[crash
   REQUIRE(calls_of_append > 0);
   REQUIRE(calls_of_import > 0);
   tally points(e);
-  for (std::uint64_t round = 1; !points.enough(); ++round) {
-    const bool appends = round % 3 != 0;
-    const auto calls = appends ? calls_of_append : calls_of_import;
-    const fault f{.what = action::kill,
-                  .at = e.all ? points.done() % calls + 1 : ground.random(calls)};
+  const auto appends = [](std::uint64_t round) { return round % 3 != 0; };
+  // True: the fault has struck.
+  const auto survives = [&](std::uint64_t round, const fault& f) {
     const auto what = about(e, points.done(), f);
     INFO(what);
-    const auto code = appends ? append(round, f) : import_lines(round, f);
-    if (ground.faults().struck()) {
+    const auto code = appends(round) ? append(round, f) : import_lines(round, f);
+    const bool struck = ground.faults().struck();
+    if (struck) {
       points.one();
       CHECK(code == killed);
     }
     check(ground, known, what);
     // The next try, without a fault, is good, whatever the kill has left.
-    REQUIRE((appends ? append(round, {}) : import_lines(round, {})) == 0);
+    REQUIRE((appends(round) ? append(round, {}) : import_lines(round, {})) == 0);
     check(ground, known, what);
-    const auto found = ground.run(
-        {"memory", "recall", appends ? "entry " + std::to_string(round) : "imported", "--json"},
-        {});
+    const auto found =
+        ground.run({"memory", "recall",
+                    appends(round) ? "entry " + std::to_string(round) : "imported", "--json"},
+                   {});
     INFO(found.out << found.err);
     REQUIRE(found.code == 0);
     REQUIRE_FALSE(found.json().at("items").empty());
+    return struck;
+  };
+  if (e.all) {
+    // A short entry, one that is too long, an import: each call of each, on a copy of the same
+    // home, whose section is full.
+    constexpr std::uint64_t full = 40;
+    for (std::uint64_t round = full; round > 3; --round)
+      REQUIRE(append(round, {}) == 0);
+    ground.keep();
+    const auto kept = known;
+    for (std::uint64_t round = 1; round <= 3; ++round)
+      for (std::uint64_t call = 1; !points.enough(); ++call) {
+        ground.restore();
+        known = kept;
+        if (!survives(round, {.what = action::kill, .at = call}))
+          break;
+      }
+  } else {
+    for (std::uint64_t round = 1; !points.enough(); ++round)
+      survives(round, {.what = action::kill,
+                       .at = ground.random(appends(round) ? calls_of_append : calls_of_import)});
   }
   points.report("kill points of memory append and import", ground);
   CHECK(points.done() > 0);

@@ -88,6 +88,9 @@ struct block_options {
 /// The tokens of an attempt: all of the budget, half of it, a quarter.
 std::int64_t budget_of(const block_options& o) noexcept;
 
+/// What the lines of the report may take where the items have this budget: a quarter, at least 256.
+std::int64_t report_tokens(std::int64_t budget) noexcept;
+
 /// The part of a prompt that shows items.
 struct context_block {
   std::string text;                ///< empty when nothing was offered
@@ -97,10 +100,11 @@ struct context_block {
 };
 
 /// Sorts the items into sections, fits them to the budget and writes them down with a report that
-/// names every item that is not shown in full, and why. Over the budget first the least important
-/// are summarized, then the least important are left out; declared ones go last. Pure and
-/// deterministic; ties break by time, newest first, then by path. Control characters of paths and
-/// reasons are shown as `?`: neither can end its line.
+/// names every item that is not shown in full, and why; where that would take more than
+/// report_tokens, it counts them by folder (`placed` has each of them). Over the budget first the
+/// least important are summarized, then the least important are left out; declared ones go last.
+/// Pure and deterministic; ties break by time, newest first, then by path. Control characters of
+/// paths and reasons are shown as `?`: neither can end its line.
 context_block make_block(const std::vector<offered_item>& offered, const block_options& options);
 
 /// The tokens of a summary of a text with so many; 0: it is too short to be summarized.

@@ -11,10 +11,12 @@ namespace boyd::context {
 
 /// An item as the answer could cite it.
 struct citable {
-  std::string key; ///< "C2"; empty: it was not shown, and its path alone may be cited
+  std::string key; ///< "C2"; empty: a tool said it, and it is cited by its path or names
   std::string id;
   std::string path;    ///< with a range of lines, as it was shown
   std::string content; ///< as it was shown; for the check of its use
+  /// What else means it: its absolute path; of a tool's result the path, address or command.
+  std::vector<std::string> names{};
 };
 
 /// One citation of an answer.
@@ -27,7 +29,7 @@ struct citation {
 
 /// The citations of an answer, each item and each invented text once, in the order of their first
 /// places: lines `[Reference] file: NAME (PATH)`, keys `[C2]` and `[C1, C3]`, and JSON
-/// `"used_context": [...]` with keys, ids or paths.
+/// `"used_context": [...]` with keys, ids, paths or names.
 std::vector<citation> find_citations(std::string_view answer, const std::vector<citable>& items);
 
 /// Indices of the items that an answer uses, whatever it cites: it shares at least three runs of

@@ -38,6 +38,14 @@ std::string lines(std::size_t n) {
   return text;
 }
 
+/// All of the block: the items, the report, and what stands around them.
+std::int64_t most_tokens(const context_block& b) {
+  constexpr std::int64_t frame = 200; // introduction, titles, the report's first lines
+  constexpr std::int64_t line_breaks = 2;
+  return b.budget_tokens + report_tokens(b.budget_tokens) + frame +
+         line_breaks * static_cast<std::int64_t>(b.placed.size());
+}
+
 const placed_item& placed(const context_block& b, std::size_t offered) {
   return *std::ranges::find(b.placed, offered, &placed_item::offered);
 }
@@ -187,13 +195,15 @@ TEST_CASE("context block: for any items it is deterministic, fits, and loses not
         RC_ASSERT(last <= p.where);
         last = p.where;
       }
-      // By a line of its own, or among those of its folder.
+      // By a line of its own, among those of its folder, or counted with them.
       if (p.as != shown_as::full)
         RC_ASSERT(b.text.find(offered[p.offered].path, b.text.rfind("# Context Report")) !=
-                  std::string::npos);
+                      std::string::npos ||
+                  b.text.find("by folder:\n- ./: ") != std::string::npos);
     }
     RC_ASSERT(seen.size() == offered.size());
     RC_ASSERT(sum <= b.budget_tokens);
+    RC_ASSERT(b.tokens <= most_tokens(b));
   }));
 }
 
@@ -240,13 +250,45 @@ TEST_CASE("context block: no content breaks out of its fence, and sections never
   }));
 }
 
+TEST_CASE("context block: where the names would be too long, the report counts by folder",
+          "[context]") {
+  std::vector<offered_item> offered;
+  for (int i = 0; i < 3000; ++i)
+    offered.push_back(item("folder-" + std::to_string(i % 500) + "/a-file-with-a-long-name-" +
+                               std::to_string(i) + ".txt",
+                           std::string(400, 'x')));
+  for (int i = 0; i < 100; ++i) {
+    offered.push_back(item("gone/" + std::to_string(i), ""));
+    offered.back().failure = "no such file";
+  }
+  block_options o;
+  o.budget_tokens = GENERATE(0, 300, 8000);
+  const auto b = make_block(offered, o);
+  const auto report = b.text.substr(b.text.rfind("# Context Report"));
+  INFO(report);
+  CHECK(boyd::memory::estimate_tokens(report) <= report_tokens(o.budget_tokens) + 40);
+  constexpr std::int64_t frame = 200;
+  std::int64_t shown = 0;
+  for (const auto& p : b.placed)
+    shown += p.key.empty() ? 0 : 2;
+  CHECK(b.tokens <= o.budget_tokens + report_tokens(o.budget_tokens) + frame + shown);
+  CHECK(report.find("- gone/0: not read, no such file\n") != std::string::npos);
+  CHECK(report.find("/: 6 left out, ") != std::string::npos);
+  CHECK(report.find(" other folders: ") != std::string::npos);
+  // Nothing is lost: each is placed, with the reason.
+  CHECK(b.placed.size() == offered.size());
+  for (const auto& p : b.placed)
+    if (p.as != shown_as::full && p.reason.empty())
+      FAIL("no reason for " << offered[p.offered].path);
+}
+
 TEST_CASE("context block: what is left out of one folder shares a line of the report") {
   std::vector<offered_item> offered;
   for (int i = 0; i < 40; ++i)
     offered.push_back(item("many/file-" + std::to_string(i) + ".txt", std::string(400, 'x')));
   offered.push_back(item("one.md", std::string(30'000, 'y')));
   block_options o;
-  o.budget_tokens = 300;
+  o.budget_tokens = 1500;
   const auto b = make_block(offered, o);
   const auto report = b.text.substr(b.text.rfind("# Context Report"));
   CHECK(report.find("- many/ ") != std::string::npos);

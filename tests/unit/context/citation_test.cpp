@@ -4,7 +4,9 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd::citation_test {
@@ -56,6 +58,57 @@ TEST_CASE("citations: what names nothing is invented", "[context]") {
   CHECK(found[1].text == "[C9]");
 }
 
+TEST_CASE("citations: an item has more than one name", "[context]") {
+  const std::vector<citable> all{
+      {"C1", "ctx_1", "README.md", "", {"/srv/repo/README.md"}},
+      {"C2", "ctx_2", "src/a.cpp:10-30", "", {"/srv/repo/src/a.cpp:10-30"}},
+      {"", "ctx_3", R"(read_file {"path":"other.md"})", "", {"other.md", "/srv/repo/other.md"}},
+      {"",
+       "ctx_4",
+       R"~(fetch {"url":"https://a.example/b?c=(d)"})~",
+       "",
+       {"https://a.example/b?c=(d)"}},
+      {"", "ctx_5", R"(run_command {"argv":["make","test"]})", "", {"make test"}}};
+  const auto one = [&](std::string_view answer) -> std::optional<std::size_t> {
+    const auto found = find_citations(answer, all);
+    REQUIRE(found.size() == 1);
+    return found[0].item;
+  };
+  CHECK(one("[Reference] file: README.md (/srv/repo/README.md)") == 0U);
+  CHECK(one("[Reference] file: README (/srv/repo/./README.md)") == 0U);
+  CHECK(one("[Reference] file: a (/srv/repo/src/a.cpp)") == 1U);
+  CHECK(one("[Reference] file: a (src//a.cpp:12)") == 1U);
+  CHECK(one("[Reference] file: other (other.md)") == 2U);
+  CHECK(one("[Reference] file: ./docs/../other.md:1-4") == 2U);
+  CHECK(one("[Reference] file: other (/srv/repo/other.md)") == 2U);
+  CHECK(one(R"({"used_context": ["other.md"]})") == 2U);
+  CHECK(one("[Reference] file: https://a.example/b?c=(d)") == 3U);
+  CHECK(one("[Reference] file: the tests (make test)") == 4U);
+  // Of another directory, or nobody's.
+  CHECK_FALSE(one("[Reference] file: README.md (/etc/README.md)"));
+  CHECK_FALSE(one("[Reference] file: README.md (/srv/repo/sub/README.md)"));
+  CHECK_FALSE(one("[Reference] file: ()"));
+  CHECK_FALSE(one("[Reference] file: gone (gone.md)"));
+}
+
+TEST_CASE("citations: what a tool said is used like an item, and the correction names it",
+          "[context]") {
+  const std::vector<citable> all{{"",
+                                  "ctx_1",
+                                  R"(read_file {"path":"owls.md"})",
+                                  "owls sleep by day and hunt by night over the wet meadows",
+                                  {"owls.md"}}};
+  const std::string silent = "They say owls sleep by day and hunt by night.";
+  const auto used = find_used(silent, "a prompt", all, {"owls.md"});
+  CHECK(used == indices{0});
+  CHECK_THAT(correction_of(judge_citations(find_citations(silent, all), used), all),
+             Catch::Matchers::Contains("did not cite it as [Reference] file: owls.md\n"));
+  const auto honest = silent + "\n[Reference] file: owls (owls.md)";
+  CHECK_FALSE(judge_citations(find_citations(honest, all), used).is_weak());
+  // To read a file by a tool is not to use it.
+  CHECK(find_used("nothing of interest", "a prompt", all, {"owls.md"}).empty());
+}
+
 TEST_CASE("citations: use is seen apart from the claim", "[context]") {
   const std::string copied =
       "I found that the lease of a row ends after thirty seconds unless its owner renews it.";
@@ -84,7 +137,7 @@ TEST_CASE("citations: accuracy and the correction", "[context]") {
 
 TEST_CASE("citations: any answer can be read", "[context]") {
   REQUIRE(rc::check([](const std::string& answer) {
-    const auto found = find_citations(answer, items());
+    const auto found = find_citations("[Reference] file: " + answer + "\n" + answer, items());
     const auto r = judge_citations(found, find_used(answer, "", items(), {}));
     RC_ASSERT(!r.accuracy || (*r.accuracy >= 0 && *r.accuracy <= 1));
   }));
