@@ -448,7 +448,9 @@ TEST_CASE("knowledge: questions have a session of their own, which reads what an
     return stats.at("items").empty() ? 0 : stats["items"][0]["used"].get<int>();
   };
   log.add_run("ctx_1", "1");
-  CHECK(uses() == 0); // nobody has brought the index up to date
+  // Nobody has made the index; this one does not.
+  CHECK(asked(about(kind::stats)).error().code == errc::store_unavailable);
+  CHECK_FALSE(std::filesystem::exists(f.index()));
   REQUIRE(f.ask(catch_up{}));
   CHECK(uses() == 1);
   log.add_run("ctx_1", "2");
@@ -465,6 +467,35 @@ TEST_CASE("knowledge: questions have a session of their own, which reads what an
   log.add_run("ctx_1", "3");
   REQUIRE(f.ask(catch_up{}));
   CHECK(uses() == 3);
+  // Somebody removes, replaces or damages it while both go on.
+  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the gate code is 1234"}));
+  REQUIRE(f.recall("gate") == texts{"the gate code is 1234"});
+  SECTION("removed") {
+    std::filesystem::remove(f.index());
+  }
+  SECTION("replaced") {
+    std::ofstream(f.home.file("other"), std::ios::binary) << std::string(20'000, 'x');
+    std::filesystem::rename(f.home.file("other"), f.index());
+  }
+  SECTION("damaged") {
+    // All of it stands in the file, and nothing in its log.
+    CHECK(std::system(("sqlite3 '" + f.index() + "' 'PRAGMA wal_checkpoint(TRUNCATE)' > '" +
+                       f.home.file("out") + "'")
+                          .c_str()) == 0);
+    std::ofstream(f.index(), std::ios::binary | std::ios::trunc) << std::string(20'000, 'x');
+  }
+  // Nothing is made up until the other one looks again.
+  if (const auto reply = asked(about(kind::stats)); !reply)
+    CHECK(reply.error().code == errc::store_unavailable);
+  else
+    CHECK(nlohmann::json::parse(reply->inspected).at("items").size() == 1);
+  log.add_run("ctx_1", "4");
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 4);
+  CHECK(f.recall("gate") == texts{"the gate code is 1234"});
+  log.add_run("ctx_1", "5");
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 5);
   CHECK(asked(recall_memory{"default", {{"x", {}}}, 10, 1}).error().code == errc::bug);
 }
 
@@ -535,7 +566,7 @@ TEST_CASE("knowledge: blocks of links are the same, whether they came at once or
     std::filesystem::remove(f.index());
     {
       auto index = adapters::make_sqlite_knowledge_index(f.index());
-      REQUIRE(index->open());
+      REQUIRE(index->open(index_use::keep));
       graph::link_collector links;
       for (std::uint64_t line = 1; line <= 3 * lines_of_block + 100; ++line) {
         links.begin_line({line, 1, line, line == 1});
