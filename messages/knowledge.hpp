@@ -165,6 +165,7 @@ struct candidate_view {
   std::string text;
   std::string hash;                    ///< of `text`
   bool drafted = false;                ///< somebody has written it
+  std::string own_text{};              ///< of the item; empty: its content is not recorded any more
   std::vector<std::string> problems{}; ///< why it cannot be approved; what a person should see
   bool is_sound = false;               ///< it can be
 };

@@ -317,17 +317,14 @@ void skill_keeper::write_text(candidate_view& c, const std::string& kernel_id) c
   auto draft = context_->ports.files->read_below(
       context_->kernel_home(kernel_id), skills::draft_file(c.id), skills::most_document_bytes + 1);
   c.drafted = draft.has_value();
-  if (draft) {
-    c.text = std::move(*draft);
-  } else {
-    const auto content = content_of(c.item);
-    if (content.empty()) {
-      c.problems.push_back("the content of " + c.known.path +
-                           " is no longer recorded; the next run that reads it records it again");
-      return;
-    }
-    c.text = skills::render_document(skills::document_of(c.known, c.item, c.name, content));
+  if (const auto content = content_of(c.item); !content.empty())
+    c.own_text = skills::render_document(skills::document_of(c.known, c.item, c.name, content));
+  if (!draft && c.own_text.empty()) {
+    c.problems.push_back("the content of " + c.known.path +
+                         " is no longer recorded; the next run that reads it records it again");
+    return;
   }
+  c.text = draft ? std::move(*draft) : c.own_text;
   c.hash = sha256_hex(c.text);
   if (!context_->parse_tree)
     return c.problems.push_back("front matter cannot be parsed here");
