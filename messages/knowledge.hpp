@@ -179,6 +179,7 @@ struct knowledge_reply {
   std::vector<skills::policy_item> judged;               ///< of judge_memory
   std::vector<skills::policy_difference> differences;    ///< of replay_policy
   std::size_t looked_at = 0;                             ///< of replay_policy: facts
+  std::uint64_t left_out = 0;     ///< of replay_policy: lines that cannot be read or believed
   std::vector<banked_item> bank;  ///< of offer_learned, the best first; of look_at_skills, by id
   std::vector<skill_view> skills; ///< of look_at_skills
   std::vector<candidate_view> candidates;   ///< of look_at_skills

@@ -245,6 +245,7 @@ result<knowledge_reply> knowledge_session::replay(const replay_policy& what) {
     return fail(read ? taken.error() : read.error());
   const auto at = context_->ports.clock->now();
   reply.differences = skills::differences(now.finish(at), then.finish(at));
+  reply.left_out = source.left_out();
   return reply;
 }
 

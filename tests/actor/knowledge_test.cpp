@@ -312,6 +312,11 @@ TEST_CASE("knowledge: damaged lines are passed over, the others count", "[knowle
   log.put(text + "{not json\n" + std::string(2u << 20, 'x') + "\n" + first);
   CHECK(successes(f, "ctx_1") == 1);
   CHECK(successes(f, "ctx_2") == -1);
+  // A replay passes over the same ones: damaged, no JSON, too long, repeated.
+  const auto replayed = f.ask(replay_policy{});
+  REQUIRE(replayed);
+  CHECK(replayed->looked_at == 3);
+  CHECK(replayed->left_out > 0);
 }
 
 TEST_CASE("knowledge: the index is made anew from the log, the same", "[knowledge]") {
@@ -548,12 +553,18 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   const auto answer = inspected(f, query);
   CHECK(answer.at("facts").empty());
   CHECK(answer.at("left_out") == 10);
+  const auto replayed = f.ask(replay_policy{});
+  REQUIRE(replayed);
+  CHECK(replayed->looked_at == 2);
+  CHECK(replayed->left_out == 20);
   // Made anew, it knows what is left.
   f.memory.reset();
   std::filesystem::remove(f.index());
   f.restart();
   CHECK(successes(f, "ctx_1") == -1);
   CHECK(successes(f, "ctx_2") == 1);
+  CHECK(f.ask(replay_policy{})->looked_at == 2);
+  CHECK(f.ask(replay_policy{})->left_out >= 1);
 }
 
 TEST_CASE("knowledge: blocks of links are the same, whether they came at once or one by one",
