@@ -468,6 +468,15 @@ result<void> skill_keeper::approve_by_policy(knowledge_index& index, const draw_
   return {};
 }
 
+/// What one kernel decides by itself must not reach the runs of another, nor a text that nobody has
+/// tried since it changed.
+bool may_act_by_itself(const graph::learned_item& item, const draw_lessons& what) {
+  constexpr milliseconds settled = 7 * 24h;
+  return std::ranges::all_of(item.kernels,
+                             [&](const std::string& k) { return k == what.kernel_id; }) &&
+         (!item.counts.changed || what.at - *item.counts.changed >= settled);
+}
+
 /// Of the memory policy, what the configuration lets the node do by itself. The decision is the
 /// cycle's own, so that the same one drawn again adds nothing.
 result<void> skill_keeper::apply_policy(knowledge_index& index, const draw_lessons& what,
@@ -478,6 +487,8 @@ result<void> skill_keeper::apply_policy(knowledge_index& index, const draw_lesso
     return {};
   std::vector<skills::policy_item> judged;
   for (const auto& [id, item] : items) {
+    if (!may_act_by_itself(item, what))
+      continue;
     const auto candidate = index.value(index_area::candidates, skills::candidate_id(id));
     if (!candidate)
       return fail(candidate.error());

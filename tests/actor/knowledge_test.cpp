@@ -567,6 +567,52 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   CHECK(f.ask(replay_policy{})->left_out >= 1);
 }
 
+TEST_CASE("knowledge: by itself a policy leaves texts of other kernels, and changed ones, alone",
+          "[knowledge]") {
+  fixture f;
+  auto configured = std::make_shared<config::configuration>();
+  configured->kernels.emplace_back();
+  configured->kernels.back().kernel_id = "default";
+  configured->kernels.back().memory.policy_auto = {"summarize"};
+  f.memory = std::make_unique<knowledge_session>(f.context, configured);
+  fact_log log{f};
+  int runs = 0;
+  const auto give = [&](const std::string& item, const std::string& kernel, const std::string& hash,
+                        int times) {
+    for (int i = 0; i < times; ++i)
+      log.add({{item, "exec_" + std::to_string(++runs), "used_in",
+                *parse_rfc3339("2026-05-02T00:00:00Z"),
+                nlohmann::json{{"fence", 1},
+                               {"from", "declared"},
+                               {"hash", hash},
+                               {"kernel", kernel},
+                               {"path", item},
+                               {"type", "file"}}
+                    .dump()}});
+  };
+  give("ctx_mine", "default", "0a", 12);
+  give("ctx_shared", "default", "0a", 12);
+  give("ctx_shared", "other", "0a", 1);
+  give("ctx_changed", "default", "0a", 12);
+  give("ctx_changed", "default", "0b", 1);
+  const auto summarized = [&](const char* time) {
+    draw_lessons what;
+    what.kernel_id = "default";
+    what.cycle_id = "c";
+    what.at = *parse_rfc3339(time);
+    what.about.items = {"ctx_mine", "ctx_shared", "ctx_changed"};
+    const auto reply = f.ask(what);
+    REQUIRE(reply);
+    texts ids;
+    for (const auto& fact : reply->facts)
+      if (nlohmann::json::parse(fact.meta_json).value("action", "") == "summarize")
+        ids.push_back(fact.from);
+    return ids;
+  };
+  CHECK(summarized("2026-05-03T00:00:00Z") == texts{"ctx_mine"});
+  CHECK(summarized("2026-05-10T00:00:00Z") == texts{"ctx_changed", "ctx_mine"});
+}
+
 TEST_CASE("knowledge: blocks of links are the same, whether they came at once or one by one",
           "[knowledge]") {
   fixture f;
