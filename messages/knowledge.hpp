@@ -165,6 +165,7 @@ struct candidate_view {
   std::string text;
   std::string hash;                    ///< of `text`
   bool drafted = false;                ///< somebody has written it
+  std::string own_text{};              ///< of the item; empty: its content is not recorded any more
   std::vector<std::string> problems{}; ///< why it cannot be approved; what a person should see
   bool is_sound = false;               ///< it can be
 };
@@ -178,6 +179,7 @@ struct knowledge_reply {
   std::vector<skills::policy_item> judged;               ///< of judge_memory
   std::vector<skills::policy_difference> differences;    ///< of replay_policy
   std::size_t looked_at = 0;                             ///< of replay_policy: facts
+  std::uint64_t left_out = 0;     ///< of replay_policy: lines that cannot be read or believed
   std::vector<banked_item> bank;  ///< of offer_learned, the best first; of look_at_skills, by id
   std::vector<skill_view> skills; ///< of look_at_skills
   std::vector<candidate_view> candidates;   ///< of look_at_skills

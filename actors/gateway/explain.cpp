@@ -95,7 +95,7 @@ void read_row(const exchange_ptr& x, const std::string& dispatch_id, const error
                   [](const std::string& hash) -> result<std::string> {
                     return fail(errc::not_found, "no content", hash);
                   },
-                  {}, record::seal_of(reply.record));
+                  {}, record::seal_of(reply.record), x->self->state.parts.context->version);
               then(reply, e);
             });
 }

@@ -176,7 +176,8 @@ void replay_with_policy(exchange_ptr x) {
     for (const auto& d : r.differences)
       rows.push_back(
           {{"id", d.id}, {"path", d.path}, {"what", d.what}, {"now", d.now}, {"then", d.then}});
-    x->reply("policy_replay", {{"facts", r.looked_at}, {"differences", std::move(rows)}});
+    x->reply("policy_replay",
+             {{"facts", r.looked_at}, {"left_out", r.left_out}, {"differences", std::move(rows)}});
   });
 }
 

@@ -47,7 +47,8 @@ json decision_json(const deciding_ptr& d, const char* action, const std::string&
 void keep_draft(const deciding_ptr& d, const std::string& candidate_id, const std::string& skill,
                 json more); // skill_texts.cpp
 
-/// Asks a model for the candidate's draft: the body's `provider` (else the only one) and `model`.
+/// Asks a model for the candidate's draft: the body's `provider` (else the only one) and `model`. A
+/// draft that is there stays, unless the body says `replace`.
 void word_draft(const deciding_ptr& d, const candidate_view& c); // skill_drafts.cpp
 
 /// An error is answered.

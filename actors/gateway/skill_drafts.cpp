@@ -9,7 +9,9 @@
 #include "boyd/core/text.hpp"
 #include "boyd/exec/chat_targets.hpp"
 #include "boyd/skills/document.hpp"
+#include "src/core/json_values.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,7 +54,9 @@ constexpr std::string_view draft_schema = R"({
 struct drafting {
   deciding_ptr d;
   std::string candidate_id;
-  skills::document text; ///< without a model
+  graph::candidate_status status = graph::candidate_status::pending; ///< at the beginning
+  std::string hash;      ///< of the candidate's text then
+  skills::document text; ///< of its item
   std::string provider;
   std::string model;
 };
@@ -129,6 +133,21 @@ result<std::string> text_of_answer(const drafting& w, const std::string& answer)
   return fail(errc::refused, "the model's text is not a SKILL.md: " + problems);
 }
 
+/// What somebody wrote or decided while the model was asked stays.
+void keep_if_unchanged(const drafting_ptr& w, json more) {
+  ask_about_skills(
+      w->d->x, {w->d->kernel->kernel_id, {}, true},
+      [w, more = std::move(more)](knowledge_reply& r) {
+        const auto now = std::ranges::find(r.candidates, w->candidate_id, &candidate_view::id);
+        if (now == r.candidates.end() || now->status != w->status || now->hash != w->hash)
+          return w->d->x->fail_with(
+              {errc::conflict,
+               "the candidate has changed while the model wrote; the model's text was not kept",
+               w->candidate_id, "see the candidate: boyd skills show " + w->d->id});
+        keep_draft(w->d, w->candidate_id, w->text.name, more);
+      });
+}
+
 void conclude(const drafting_ptr& w, const conversation_reply& r) {
   const auto& x = w->d->x;
   const auto who = w->model + " at provider " + w->provider;
@@ -150,12 +169,11 @@ void conclude(const drafting_ptr& w, const conversation_reply& r) {
                              w->d->id + " FILE"});
   const auto used = loop->usage();
   w->d->body["text"] = *text;
-  keep_draft(w->d, w->candidate_id, w->text.name,
-             {{"text", *text},
-              {"provider", w->provider},
-              {"model", w->model},
-              {"tokens", used.input_tokens.value_or(0) + used.output_tokens.value_or(0)},
-              {"cost", format_dollars(used.cost_microusd.value_or(0))}});
+  keep_if_unchanged(w, {{"text", *text},
+                        {"provider", w->provider},
+                        {"model", w->model},
+                        {"tokens", used.input_tokens.value_or(0) + used.output_tokens.value_or(0)},
+                        {"cost", format_dollars(used.cost_microusd.value_or(0))}});
 }
 
 } // namespace
@@ -165,11 +183,19 @@ void word_draft(const deciding_ptr& d, const candidate_view& c) {
   const auto& parts = x->self->state.parts;
   if (!parts.context->ports.http)
     return x->fail_with({errc::refused, "model calls are not available here", {}, {}});
+  if (c.drafted && !flag_in(d->body, "replace"))
+    return x->fail_with({errc::conflict, "the candidate has a draft already", c.id,
+                         "read it: boyd skills show " + d->id +
+                             "; to have a model's in its place: "
+                             "boyd skills draft " +
+                             d->id + " --replace"});
   auto w = std::make_shared<drafting>();
   w->d = d;
   w->candidate_id = c.id;
-  auto parsed = skills::parse_document(c.text, parts.context->parse_tree);
-  if (!c.is_sound || !parsed.value)
+  w->status = c.status;
+  w->hash = c.hash;
+  auto parsed = skills::parse_document(c.own_text, parts.context->parse_tree);
+  if (!parsed.value)
     return x->fail_with(
         {errc::refused, "there is no text to begin with", c.id, "see: boyd skills show " + d->id});
   w->text = std::move(*parsed.value);

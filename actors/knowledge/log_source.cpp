@@ -197,37 +197,87 @@ result<void> log_source::backwards(const std::function<bool(const graph::cited_f
   return {};
 }
 
+/// The first line of a segment, or of the first one behind it that the index has.
+result<std::uint64_t> log_source::first_line_of(std::uint32_t segment) {
+  std::uint64_t low = 1;
+  for (auto high = position_.lines + 1; low < high;) {
+    const auto middle = low + (high - low) / 2;
+    const auto begin = index_.segment_of(middle);
+    if (!begin)
+      return fail(begin.error());
+    if (*begin && (*begin)->segment >= segment)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/// Lines of segments that are gone or cannot be unpacked are left out, and counted.
 result<void>
 log_source::forwards(const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take) {
-  constexpr std::size_t read_at_once = std::size_t{4} << 20;
   const auto segments = files_.list();
   if (!segments)
     return fail(segments.error());
-  std::uint64_t line = 0;
+  std::uint64_t next = 1; // the segment that would come
+  forward at;
   for (const auto& s : *segments) {
-    std::string rest;
-    for (std::uint64_t at = 0; s.number <= position_.segment;) {
-      const auto bytes = files_.read(s, at, read_at_once);
-      if (!bytes)
-        return fail(bytes.error());
-      if (bytes->empty())
-        break;
-      at += bytes->size();
-      rest += *bytes;
-      std::string_view left = rest;
-      for (auto end = left.find('\n'); end != left.npos && line < position_.lines;
-           end = left.find('\n')) {
-        const auto text = left.substr(0, end);
-        left.remove_prefix(end + 1);
-        ++line;
-        const auto read = graph::parse_edge(text);
-        if (read && graph::is_as_written(text, *read) && !take(read->fact, line))
-          return {};
-      }
-      rest.erase(0, rest.size() - left.size());
+    if (s.number > position_.segment)
+      break;
+    const auto first = first_line_of(s.number);
+    if (!first)
+      return fail(first.error());
+    if (s.number > next && *first > at.line + 1)
+      unread_ += *first - 1 - at.line;
+    at.line = *first - 1;
+    next = s.number + 1;
+    auto goes_on = forwards_in(s, at, take);
+    if (!goes_on && goes_on.error().code == errc::corrupt && s.number < segments->back().number) {
+      const auto behind = first_line_of(s.number + 1);
+      if (!behind)
+        return fail(behind.error());
+      // Made without it, the index does not know how many they were.
+      unread_ += std::max<std::uint64_t>(1, *behind - std::min(*behind, at.line + 1));
+      continue;
     }
+    if (!goes_on)
+      return fail(goes_on.error());
+    if (!*goes_on)
+      return {};
   }
   return {};
+}
+
+result<bool> log_source::forwards_in(
+    const graph::segment& which, forward& at,
+    const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take) {
+  constexpr std::size_t read_at_once = std::size_t{4} << 20;
+  std::string rest;
+  for (std::uint64_t from = 0; at.line < position_.lines;) {
+    const auto bytes = files_.read(which, from, read_at_once);
+    if (!bytes)
+      return fail(bytes.error());
+    if (bytes->empty())
+      break;
+    from += bytes->size();
+    rest += *bytes;
+    std::string_view left = rest;
+    for (auto end = left.find('\n'); end != left.npos && at.line < position_.lines;
+         end = left.find('\n')) {
+      const auto text = left.substr(0, end);
+      left.remove_prefix(end + 1);
+      ++at.line;
+      const auto read = graph::parse_edge(text);
+      const bool repeats = read && read->seq && *read->seq <= at.sequence;
+      if (!read || repeats || !graph::is_as_written(text, *read))
+        continue;
+      at.sequence = read->seq.value_or(at.sequence);
+      if (!take(read->fact, at.line))
+        return false;
+    }
+    rest.erase(0, rest.size() - left.size());
+  }
+  return true;
 }
 
 result<std::optional<graph::learned_item>> log_source::item(const std::string& id) {

@@ -43,6 +43,11 @@ class log_source final : public graph::fact_source {
     line_mark from;
     std::string bytes;
   };
+  /// How far `forwards` has come.
+  struct forward {
+    std::uint64_t line = 0;
+    std::uint64_t sequence = 0; ///< of the last line that has one
+  };
 
   result<std::optional<graph::cited_fact>> fact_at(std::uint64_t line);
   /// What a line says; nothing: it must not be believed.
@@ -55,6 +60,12 @@ class log_source final : public graph::fact_source {
   /// Lines of the log from a mark to before `end`, taken from the last one on; false: enough.
   result<bool> take_back(const line_mark& from, std::uint64_t end,
                          const std::function<bool(const graph::cited_fact&)>& take);
+
+  result<std::uint64_t> first_line_of(std::uint32_t segment);
+  /// The lines of one segment; false: enough.
+  result<bool>
+  forwards_in(const graph::segment& which, forward& at,
+              const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take);
 
   knowledge_index& index_;
   graph::segment_files& files_;

@@ -80,6 +80,11 @@ void knowledge_session::perform(std::vector<job<knowledge_request, knowledge_rep
     else if (!since_)
       since_ = context_->ports.clock->now();
   }
+  if (!index_)
+    return;
+  const auto left = context_->ports.files->stat(context_->layout().knowledge_index());
+  if (left && left->kind == file_kind::regular && left->inode == index_file_.inode)
+    index_file_ = *left;
 }
 
 part_health knowledge_session::health() const {
@@ -96,11 +101,16 @@ result<knowledge_reply> knowledge_session::answer(const knowledge_request& reque
     if (reply)
       break;
     // Whatever the index has now, it is not known here.
-    kernels_.clear();
-    facts_.forget();
-    has_read_facts_ = false;
+    forget_index();
   }
   return reply;
+}
+
+void knowledge_session::forget_index() {
+  index_.reset();
+  kernels_.clear();
+  facts_.forget();
+  has_read_facts_ = false;
 }
 
 result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request& request) {
@@ -237,6 +247,7 @@ result<knowledge_reply> knowledge_session::replay(const replay_policy& what) {
     return fail(read ? taken.error() : read.error());
   const auto at = context_->ports.clock->now();
   reply.differences = skills::differences(now.finish(at), then.finish(at));
+  reply.left_out = source.left_out();
   return reply;
 }
 
@@ -369,21 +380,43 @@ knowledge_session::fresh_memory(const std::string& kernel_id) {
 result<void> knowledge_session::open_index() {
   if (!context_->ports.make_knowledge_index)
     return fail(errc::refused, "the memory index is not available here");
-  // Whoever keeps it may have created it again.
-  const auto file = context_->ports.files->stat(context_->layout().knowledge_index());
-  if (index_ && (task_ == task::all || (file && file->inode == index_inode_)))
+  auto& files = *context_->ports.files;
+  const auto path = context_->layout().knowledge_index();
+  const auto file = files.stat(path);
+  if (index_ && (!file || is_the_index(*file)))
     return {};
-  index_.reset();
-  const auto knowledge = context_->layout().knowledge();
-  if (auto made = context_->ports.files->make_directories(knowledge); !made)
-    return made;
-  auto index = context_->ports.make_knowledge_index(context_->layout().knowledge_index());
-  if (auto opened = index->open(); !opened)
+  const bool was_open = index_ != nullptr;
+  forget_index();
+  if (task_ == task::questions) {
+    if (file && file->kind == file_kind::missing)
+      return fail(errc::store_unavailable, "the index of what the node knows is being made", path,
+                  "ask again in a moment");
+  } else {
+    if (was_open)
+      spdlog::warn("{}: somebody removed or changed it; looking at it again", path);
+    const bool is_another =
+        was_open && file && file->kind != file_kind::missing && file->inode != index_file_.inode;
+    if (is_another)
+      if (auto removed = files.unlink(path); !removed)
+        return removed;
+    if (auto made = files.make_directories(context_->layout().knowledge()); !made)
+      return made;
+  }
+  auto index = context_->ports.make_knowledge_index(path);
+  if (auto opened = index->open(task_ == task::all ? index_use::keep : index_use::read); !opened)
     return opened;
+  const auto opened = files.stat(path);
+  if (!opened)
+    return fail(opened.error());
   index_ = std::move(index);
-  if (const auto made = context_->ports.files->stat(context_->layout().knowledge_index()))
-    index_inode_ = made->inode;
+  index_file_ = *opened;
   return {};
+}
+
+bool knowledge_session::is_the_index(const file_info& file) const {
+  const auto& known = index_file_;
+  return file.kind == file_kind::regular && file.inode == known.inode &&
+         (task_ == task::questions || (file.size == known.size && file.modified == known.modified));
 }
 
 result<void> knowledge_session::load(const std::string& kernel_id, kernel_memory& m) {

@@ -85,7 +85,12 @@ class knowledge_session {
   result<knowledge_reply> carry_out(kernel_memory& m, const describe_memory& what);
 
   result<kernel_memory*> fresh_memory(const std::string& kernel_id);
+  /// Another one, or one that somebody has changed, is never taken for the one that was open: the
+  /// session that keeps it makes it again, the others wait for that one's next look.
   result<void> open_index();
+  bool is_the_index(const file_info& file) const;
+  /// Closed; what is at hand of it is read anew.
+  void forget_index();
   result<void> load(const std::string& kernel_id, kernel_memory& m);
   result<void> look(const std::string& kernel_id, kernel_memory& m);
   std::map<std::string, file_info> present_files(const std::string& kernel_id) const;
@@ -104,7 +109,7 @@ class knowledge_session {
   configuration_ptr configuration_;
   task task_;
   std::unique_ptr<knowledge_index> index_; ///< null until the first request
-  std::uint64_t index_inode_ = 0;          ///< of its file
+  file_info index_file_;                   ///< as the session left it
   fact_reader facts_;
   skill_keeper skills_;
   bool has_read_facts_ = false; ///< in this batch

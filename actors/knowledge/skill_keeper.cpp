@@ -317,17 +317,14 @@ void skill_keeper::write_text(candidate_view& c, const std::string& kernel_id) c
   auto draft = context_->ports.files->read_below(
       context_->kernel_home(kernel_id), skills::draft_file(c.id), skills::most_document_bytes + 1);
   c.drafted = draft.has_value();
-  if (draft) {
-    c.text = std::move(*draft);
-  } else {
-    const auto content = content_of(c.item);
-    if (content.empty()) {
-      c.problems.push_back("the content of " + c.known.path +
-                           " is no longer recorded; the next run that reads it records it again");
-      return;
-    }
-    c.text = skills::render_document(skills::document_of(c.known, c.item, c.name, content));
+  if (const auto content = content_of(c.item); !content.empty())
+    c.own_text = skills::render_document(skills::document_of(c.known, c.item, c.name, content));
+  if (!draft && c.own_text.empty()) {
+    c.problems.push_back("the content of " + c.known.path +
+                         " is no longer recorded; the next run that reads it records it again");
+    return;
   }
+  c.text = draft ? std::move(*draft) : c.own_text;
   c.hash = sha256_hex(c.text);
   if (!context_->parse_tree)
     return c.problems.push_back("front matter cannot be parsed here");
@@ -471,6 +468,15 @@ result<void> skill_keeper::approve_by_policy(knowledge_index& index, const draw_
   return {};
 }
 
+/// What one kernel decides by itself must not reach the runs of another, nor a text that nobody has
+/// tried since it changed.
+bool may_act_by_itself(const graph::learned_item& item, const draw_lessons& what) {
+  constexpr milliseconds settled = 7 * 24h;
+  return std::ranges::all_of(item.kernels,
+                             [&](const std::string& k) { return k == what.kernel_id; }) &&
+         (!item.counts.changed || what.at - *item.counts.changed >= settled);
+}
+
 /// Of the memory policy, what the configuration lets the node do by itself. The decision is the
 /// cycle's own, so that the same one drawn again adds nothing.
 result<void> skill_keeper::apply_policy(knowledge_index& index, const draw_lessons& what,
@@ -481,6 +487,8 @@ result<void> skill_keeper::apply_policy(knowledge_index& index, const draw_lesso
     return {};
   std::vector<skills::policy_item> judged;
   for (const auto& [id, item] : items) {
+    if (!may_act_by_itself(item, what))
+      continue;
     const auto candidate = index.value(index_area::candidates, skills::candidate_id(id));
     if (!candidate)
       return fail(candidate.error());

@@ -75,7 +75,7 @@ result<workspace_reply> workspace_session::carry_out(const replay_execution& wha
           return fail(errc::not_found, "not a hash", "record.json");
         return files.read(layout.object(hash), most_record_bytes);
       },
-      stored, record::seal_of(kept->text));
+      stored, record::seal_of(kept->text), context_->version);
   reply.record = std::move(kept->text);
   return reply;
 }

@@ -127,6 +127,7 @@ struct arguments {
   bool markdown = false;
   bool csv = false;         ///< cost --csv
   bool force = false;       ///< cost release --force
+  bool replace = false;     ///< skills draft --replace
   bool all = false;         ///< approvals ls --all
   bool connect = false;     ///< tools ls --connect
   bool operators = false;   ///< mcp --operator

@@ -437,7 +437,9 @@ void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time
     }
     found->confidence = confidence_of(*found, i.id, rule);
     i.importance = importance(*found, now);
-    i.policy = i.frozen ? standing::open : found->policy;
+    const bool is_other = found->policy == standing::shortened && !found->policy_hash.empty() &&
+                          !i.content_hash.empty() && i.content_hash != found->policy_hash;
+    i.policy = i.frozen || is_other ? standing::open : found->policy;
     if (i.from != origin::memory && i.from != origin::bank)
       i.score = declared_score(*found, now);
   }

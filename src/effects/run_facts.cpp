@@ -90,7 +90,7 @@ graph::edge validated_by(const dispatch& d, const std::string& skill, graph::cre
 
 graph::edge decision_of(const dispatch& d, const std::string& cycle_id, std::string_view planner,
                         std::string_view reason, utc_time at) {
-  json meta{{"agent", d.agent_id}, {"planner", planner}};
+  json meta{{"agent", d.agent_id}, {"kernel", d.kernel_id}, {"planner", planner}};
   if (!reason.empty())
     meta["reason"] = sanitize_utf8(reason);
   return {std::string(execution_prefix) + d.dispatch_id, "decision_" + cycle_id, "decided_by", at,

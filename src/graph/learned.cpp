@@ -209,8 +209,14 @@ result<void> learner::take_use(const edge& fact, std::uint64_t line) {
     c.confidence = context::first_confidence(it.type, from == "declared" || from == "reference");
   }
   const auto hash = meta.text("hash");
-  if (!hash.empty() && !it.hash.empty() && hash != it.hash)
+  if (!hash.empty() && !it.hash.empty() && hash != it.hash) {
     c.changed = fact.timestamp;
+    // What was decided of the other content says nothing of this one.
+    if (c.policy == context::standing::shortened) {
+      c.policy = context::standing::open;
+      c.policy_hash.clear();
+    }
+  }
   if (!hash.empty())
     it.hash = hash;
   if (auto path = meta.text("path"); !path.empty())
@@ -308,12 +314,15 @@ result<void> learner::take_decision(const edge& fact) {
   auto found = changing(fact.from);
   if (!found)
     return fail(std::move(found.error()));
-  if (action == "stage")
-    (*found)->stage = meta.text("to");
-  else
-    (*found)->counts.policy = shortens             ? standing::shortened
-                              : action == "forget" ? standing::forgotten
-                                                   : standing::pinned;
+  auto& item = **found;
+  if (action == "stage") {
+    item.stage = meta.text("to");
+    return {};
+  }
+  item.counts.policy = shortens             ? standing::shortened
+                       : action == "forget" ? standing::forgotten
+                                            : standing::pinned;
+  item.counts.policy_hash = shortens ? item.hash : std::string();
   return {};
 }
 

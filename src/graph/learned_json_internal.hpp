@@ -52,6 +52,8 @@ inline void put_statistics(json& j, const context::item_statistics& c) {
     j["changed"] = to_unix_ms(*c.changed);
   if (c.policy != context::standing::open)
     j["policy"] = context::name_of(c.policy);
+  if (!c.policy_hash.empty())
+    j["policy_hash"] = c.policy_hash;
 }
 
 inline context::standing standing_in(const json& j) {
@@ -73,6 +75,7 @@ inline context::item_statistics statistics_in(const json& j) {
   c.last_used = time_in(j, "last_used");
   c.changed = time_in(j, "changed");
   c.policy = standing_in(j);
+  c.policy_hash = text_in(j, "policy_hash");
   return c;
 }
 

@@ -141,33 +141,63 @@ void rebuild(const attempt& a, const kept_text& kept, const std::string& name, s
   report.texts.push_back(std::move(out));
 }
 
-/// Words are a version's own: what is compared is the record, and the page with the hash that was
-/// taken of it.
-void explain_again(const execution& e, const std::optional<std::string>& stored, seal_state seal,
-                   replay_report& report) {
-  report.explanation = explain(e);
-  report.explanation_recorded = !e.explanation.empty();
+/// Runs that were given something to read have a page beside their record when they have ended.
+bool has_page(const execution& e) {
+  return !e.attempts.empty() && std::ranges::any_of(e.attempts.back().turns, [](const turn& t) {
+    return !t.snapshot.items.empty();
+  });
+}
+
+void look_at_seal(seal_state seal, bool is_own, replay_report& report) {
   if (seal == seal_state::broken)
     report.problems.push_back(
         {"record.json", "differs", {}, "its text is not the one that was written"});
+  if (seal == seal_state::none && is_own)
+    report.problems.push_back({"record.json",
+                               "differs",
+                               {},
+                               "it has no seal, and this version of Boyd, which wrote it, seals "
+                               "every record"});
+}
+
+/// Words are a version's own: those of another one are compared by its seal, or else by its page,
+/// with the hash that was taken of it.
+void explain_again(const execution& e, const std::optional<std::string>& stored, seal_state seal,
+                   const std::string& version, replay_report& report) {
+  report.explanation = explain(e);
+  report.explanation_recorded = !e.explanation.empty();
+  const bool is_own = !e.attempts.empty() && e.attempts.back().version == version;
+  look_at_seal(seal, is_own, report);
   if (!report.explanation_recorded) {
     // No attempt has ended: there is nothing yet that it could differ from.
     report.explanation_same = true;
     return;
   }
   report.explanation_same = sha256_hex(report.explanation) == e.explanation;
-  report.words_differ = !report.explanation_same && seal != seal_state::broken;
-  if (stored && sha256_hex(*stored) != e.explanation)
+  const bool page_is_whole = stored && sha256_hex(*stored) == e.explanation;
+  if (!report.explanation_same && seal != seal_state::broken) {
+    report.words_differ = !is_own && (seal == seal_state::whole || page_is_whole);
+    if (!report.words_differ)
+      report.problems.push_back(
+          {"explanation", "differs", e.explanation,
+           page_is_whole ? first_difference(*stored, report.explanation)
+                         : "what is on record is not what was explained when it was written"});
+  }
+  if (stored && !page_is_whole)
     report.problems.push_back({"explain.md", "differs", e.explanation,
                                report.explanation_same
                                    ? first_difference(*stored, report.explanation)
                                    : "it is not the page that was written with the record"});
+  if (!stored && has_page(e))
+    report.problems.push_back({"explain.md", "missing", e.explanation,
+                               "the page that was written with the record is gone"});
 }
 
 } // namespace
 
 replay_report replay(const execution& e, const content_source& source,
-                     const std::optional<std::string>& stored, seal_state seal) {
+                     const std::optional<std::string>& stored, seal_state seal,
+                     const std::string& version) {
   replay_report report;
   shelf contents(source, report);
   look_at_items(e, contents);
@@ -191,7 +221,7 @@ replay_report replay(const execution& e, const content_source& source,
     if (!a.answer.hash.empty())
       rebuild(a, a.answer, "answer", contents, report);
   }
-  explain_again(e, stored, seal, report);
+  explain_again(e, stored, seal, version, report);
   return report;
 }
 

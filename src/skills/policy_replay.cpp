@@ -220,7 +220,9 @@ void policy_replay::take_decision(const graph::edge& decision) {
   const auto meta = nlohmann::json::parse(decision.meta_json, nullptr, false);
   if (!meta.is_object() || text_in(meta, "kind") == "reevaluation")
     return;
-  const auto agent = text_in(meta, "agent");
+  // Kernels may have agents of one name. Older facts do not say the kernel.
+  const auto kernel = text_in(meta, "kernel");
+  const auto agent = (kernel.empty() ? std::string() : kernel + "/") + text_in(meta, "agent");
   if (std::exchange(cycle_, decision.to) != decision.to)
     runs_of_cycle_ = 0;
   const auto& rules = numbers_.plan;

@@ -312,6 +312,11 @@ TEST_CASE("knowledge: damaged lines are passed over, the others count", "[knowle
   log.put(text + "{not json\n" + std::string(2u << 20, 'x') + "\n" + first);
   CHECK(successes(f, "ctx_1") == 1);
   CHECK(successes(f, "ctx_2") == -1);
+  // A replay passes over the same ones: damaged, no JSON, too long, repeated.
+  const auto replayed = f.ask(replay_policy{});
+  REQUIRE(replayed);
+  CHECK(replayed->looked_at == 3);
+  CHECK(replayed->left_out > 0);
 }
 
 TEST_CASE("knowledge: the index is made anew from the log, the same", "[knowledge]") {
@@ -460,7 +465,9 @@ TEST_CASE("knowledge: questions have a session of their own, which reads what an
     return stats.at("items").empty() ? 0 : stats["items"][0]["used"].get<int>();
   };
   log.add_run("ctx_1", "1");
-  CHECK(uses() == 0); // nobody has brought the index up to date
+  // Nobody has made the index; this one does not.
+  CHECK(asked(about(kind::stats)).error().code == errc::store_unavailable);
+  CHECK_FALSE(std::filesystem::exists(f.index()));
   REQUIRE(f.ask(catch_up{}));
   CHECK(uses() == 1);
   log.add_run("ctx_1", "2");
@@ -477,6 +484,35 @@ TEST_CASE("knowledge: questions have a session of their own, which reads what an
   log.add_run("ctx_1", "3");
   REQUIRE(f.ask(catch_up{}));
   CHECK(uses() == 3);
+  // Somebody removes, replaces or damages it while both go on.
+  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the gate code is 1234"}));
+  REQUIRE(f.recall("gate") == texts{"the gate code is 1234"});
+  SECTION("removed") {
+    std::filesystem::remove(f.index());
+  }
+  SECTION("replaced") {
+    std::ofstream(f.home.file("other"), std::ios::binary) << std::string(20'000, 'x');
+    std::filesystem::rename(f.home.file("other"), f.index());
+  }
+  SECTION("damaged") {
+    // All of it stands in the file, and nothing in its log.
+    CHECK(std::system(("sqlite3 '" + f.index() + "' 'PRAGMA wal_checkpoint(TRUNCATE)' > '" +
+                       f.home.file("out") + "'")
+                          .c_str()) == 0);
+    std::ofstream(f.index(), std::ios::binary | std::ios::trunc) << std::string(20'000, 'x');
+  }
+  // Nothing is made up until the other one looks again.
+  if (const auto reply = asked(about(kind::stats)); !reply)
+    CHECK(reply.error().code == errc::store_unavailable);
+  else
+    CHECK(nlohmann::json::parse(reply->inspected).at("items").size() == 1);
+  log.add_run("ctx_1", "4");
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 4);
+  CHECK(f.recall("gate") == texts{"the gate code is 1234"});
+  log.add_run("ctx_1", "5");
+  REQUIRE(f.ask(catch_up{}));
+  CHECK(uses() == 5);
   CHECK(asked(recall_memory{"default", {{"x", {}}}, 10, 1}).error().code == errc::bug);
 }
 
@@ -529,12 +565,64 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   const auto answer = inspected(f, query);
   CHECK(answer.at("facts").empty());
   CHECK(answer.at("left_out") == 10);
+  const auto replayed = f.ask(replay_policy{});
+  REQUIRE(replayed);
+  CHECK(replayed->looked_at == 2);
+  CHECK(replayed->left_out == 20);
   // Made anew, it knows what is left.
   f.memory.reset();
   std::filesystem::remove(f.index());
   f.restart();
   CHECK(successes(f, "ctx_1") == -1);
   CHECK(successes(f, "ctx_2") == 1);
+  CHECK(f.ask(replay_policy{})->looked_at == 2);
+  CHECK(f.ask(replay_policy{})->left_out >= 1);
+}
+
+TEST_CASE("knowledge: by itself a policy leaves texts of other kernels, and changed ones, alone",
+          "[knowledge]") {
+  fixture f;
+  auto configured = std::make_shared<config::configuration>();
+  configured->kernels.emplace_back();
+  configured->kernels.back().kernel_id = "default";
+  configured->kernels.back().memory.policy_auto = {"summarize"};
+  f.memory = std::make_unique<knowledge_session>(f.context, configured);
+  fact_log log{f};
+  int runs = 0;
+  const auto give = [&](const std::string& item, const std::string& kernel, const std::string& hash,
+                        int times) {
+    for (int i = 0; i < times; ++i)
+      log.add({{item, "exec_" + std::to_string(++runs), "used_in",
+                *parse_rfc3339("2026-05-02T00:00:00Z"),
+                nlohmann::json{{"fence", 1},
+                               {"from", "declared"},
+                               {"hash", hash},
+                               {"kernel", kernel},
+                               {"path", item},
+                               {"type", "file"}}
+                    .dump()}});
+  };
+  give("ctx_mine", "default", "0a", 12);
+  give("ctx_shared", "default", "0a", 12);
+  give("ctx_shared", "other", "0a", 1);
+  give("ctx_changed", "default", "0a", 12);
+  give("ctx_changed", "default", "0b", 1);
+  const auto summarized = [&](const char* time) {
+    draw_lessons what;
+    what.kernel_id = "default";
+    what.cycle_id = "c";
+    what.at = *parse_rfc3339(time);
+    what.about.items = {"ctx_mine", "ctx_shared", "ctx_changed"};
+    const auto reply = f.ask(what);
+    REQUIRE(reply);
+    texts ids;
+    for (const auto& fact : reply->facts)
+      if (nlohmann::json::parse(fact.meta_json).value("action", "") == "summarize")
+        ids.push_back(fact.from);
+    return ids;
+  };
+  CHECK(summarized("2026-05-03T00:00:00Z") == texts{"ctx_mine"});
+  CHECK(summarized("2026-05-10T00:00:00Z") == texts{"ctx_changed", "ctx_mine"});
 }
 
 TEST_CASE("knowledge: blocks of links are the same, whether they came at once or one by one",
@@ -547,7 +635,7 @@ TEST_CASE("knowledge: blocks of links are the same, whether they came at once or
     std::filesystem::remove(f.index());
     {
       auto index = adapters::make_sqlite_knowledge_index(f.index());
-      REQUIRE(index->open());
+      REQUIRE(index->open(index_use::keep));
       graph::link_collector links;
       for (std::uint64_t line = 1; line <= 3 * lines_of_block + 100; ++line) {
         links.begin_line({line, 1, line, line == 1});

@@ -177,7 +177,7 @@ TEST_CASE("replay --policy: runs that a planner would not have wanted, and what 
   std::map<std::string, json> by_what;
   for (const auto& d : body["differences"])
     by_what[d["what"].get<std::string>()] = d;
-  CHECK(by_what.at("runs")["path"] == "keeper");
+  CHECK(by_what.at("runs")["path"] == "default/keeper");
   CHECK(by_what.at("runs")["now"] == "3");
   CHECK(by_what.at("runs")["then"] == "1");
   CHECK(by_what.at("given")["path"] == "docs/release.md");

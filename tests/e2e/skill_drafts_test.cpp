@@ -81,8 +81,30 @@ TEST_CASE("skills: a model's draft is scanned, keeps no secret, and heeds the no
              !Contains("sk-drafting-key"));
   h.home.write_configuration(with_provider(h, endpoint, "node: {budget_day: {tokens: 10}}\n"));
   const auto asked = endpoint.requests_count();
-  CHECK_THAT(h.refused({"draft", "release"}), Contains("budget"));
+  CHECK_THAT(h.refused({"draft", "release", "--replace"}), Contains("budget"));
   CHECK(endpoint.requests_count() == asked);
+}
+
+TEST_CASE("skills: a model's draft takes no person's place unless it is told to", "[e2e][skills]") {
+  model_endpoint endpoint;
+  const learning_home h;
+  const auto id = h.candidate();
+  h.home.write_configuration(with_provider(h, endpoint));
+  write_file(h.repo.file("draft.md"),
+             "---\nname: release\ndescription: Mine.\n---\n\nMy own secret recipe.\n");
+  h.call({"draft", id, h.repo.file("draft.md")});
+  const auto mine = h.call({"review"})["candidates"][0];
+  const auto asked = endpoint.requests_count();
+  CHECK_THAT(h.refused({"draft", "release"}),
+             Contains("has a draft already") && Contains("--replace"));
+  CHECK(endpoint.requests_count() == asked);
+  CHECK(h.call({"review"})["candidates"][0]["hash"] == mine["hash"]);
+  // It words what the item says, not what somebody has written since.
+  endpoint.then(stream_answer(worded("# Release\n\nTrim it.\n")));
+  h.call({"draft", "release", "--replace"});
+  const auto told = endpoint.requests().at(asked).json.dump();
+  CHECK_THAT(told, Contains("Trim the lamp") && !Contains("My own secret recipe"));
+  CHECK(h.call({"review"})["candidates"][0]["description"] == "Releases the lighthouse.");
 }
 
 } // namespace boyd::skill_drafts_test

@@ -81,9 +81,11 @@ void add_skill_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
   draft->add_option("--model", args.model, "Without FILE: use this model")
       ->excludes(file)
       ->type_name("NAME");
+  draft->add_flag("--replace", args.replace, "Without FILE: replace the draft that there is")
+      ->excludes(file);
   draft->footer(
-      "A model's call counts towards the node's budget. Its text is a draft: read it with "
-      "boyd skills show, then approve it.");
+      "A model's call counts towards the node's budget. It words the text of the candidate's item, "
+      "never a draft. What it writes is a draft: read it with boyd skills show, then approve it.");
   for (auto* a : {take, validate, scan})
     a->add_option("path", args.path, "A SKILL.md, its folder, or a folder of skill folders")
         ->required()

@@ -242,16 +242,18 @@ int replay_policy(const arguments& args) {
   if (!numbers)
     return report(numbers.error(), args.json);
   const json body{{"policy", *numbers}, {"since", args.since}};
-  return ask_and_print(args, post("/api/v1/memory/policy/replay", body.dump()),
-                       [](const json& b, const terminal& t) {
-                         table rows({"TEXT OR AGENT", "WHAT", "NOW", "WITH THE FILE"});
-                         for (const auto& d : rows_of(b, "differences"))
-                           rows.add({one_line(text_of(d, "path"), 40), text_of(d, "what"),
-                                     text_of(d, "now"), text_of(d, "then")});
-                         print(rows.rows() > 0
-                                   ? rows.render(t)
-                                   : "no differences in " + text_of(b, "facts") + " facts\n");
-                       });
+  return ask_and_print(
+      args, post("/api/v1/memory/policy/replay", body.dump()),
+      [](const json& b, const terminal& t) {
+        table rows({"TEXT OR AGENT", "WHAT", "NOW", "WITH THE FILE"});
+        for (const auto& d : rows_of(b, "differences"))
+          rows.add({one_line(text_of(d, "path"), 40), text_of(d, "what"), text_of(d, "now"),
+                    text_of(d, "then")});
+        print(rows.rows() > 0 ? rows.render(t)
+                              : "no differences in " + text_of(b, "facts") + " facts\n");
+        if (const auto lost = text_of(b, "left_out"); !lost.empty() && lost != "0")
+          print("lines of the log left out, for they cannot be read or believed: " + lost + "\n");
+      });
 }
 
 } // namespace

@@ -54,6 +54,8 @@ struct item_statistics {
   std::optional<utc_time> last_used;
   std::optional<utc_time> changed; ///< its content, the last time
   standing policy = standing::open;
+  /// Of the content for which `policy` is `shortened`: another one is shown whole. Empty: any.
+  std::string policy_hash{};
 
   bool operator==(const item_statistics&) const = default;
 };

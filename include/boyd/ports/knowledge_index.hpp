@@ -94,6 +94,16 @@ struct link_changes {
   std::optional<std::vector<fact_link>> full;
 };
 
+/// What somebody opens an index for.
+enum class index_use : std::uint8_t {
+  /// One that is missing, torn or of another version is replaced by an empty one.
+  keep,
+  /// To read what another one keeps. `store_unavailable`: it is missing, torn or of another
+  /// version;
+  /// nothing is created or removed.
+  read,
+};
+
 /// The node's own index of what it knows (docs/memory.md, docs/knowledge.md): of what is
 /// remembered, derived from the files of kernel homes, and of what the log of facts teaches. Made
 /// again from them at any time, never shared. Blocking; one thread at a time.
@@ -101,9 +111,8 @@ class knowledge_index {
  public:
   virtual ~knowledge_index() = default;
 
-  /// Opens it. One that is missing, torn or of another version is replaced by an empty one. Errors:
-  /// `no_space`, `io_error`, `locked`, `store_unavailable`.
-  virtual result<void> open() = 0;
+  /// Opens it. Errors: `no_space`, `io_error`, `locked`, `store_unavailable`.
+  virtual result<void> open(index_use use) = 0;
 
   /// The files whose entries it holds, by path.
   virtual result<std::vector<memory_file>> files(const std::string& kernel_id) = 0;

@@ -41,7 +41,7 @@ struct replay_report {
   std::string explanation;         ///< rendered anew
   bool explanation_recorded = false;
   bool explanation_same = false;
-  /// What is on record is as it was, and this version finds other words for it.
+  /// What is on record is as another version wrote it, and this one finds other words for it.
   bool words_differ = false;
   std::size_t contents = 0; ///< different ones that the record names
   /// What tools said, by its hash; without those that are missing.
@@ -53,9 +53,10 @@ struct replay_report {
 };
 
 /// `stored`: explain.md as it stands beside the record; nothing: there is none. `seal`: of the
-/// record's text.
+/// record's text. `version`: of this program, which seals what it writes.
 replay_report replay(const execution& e, const content_source& contents,
-                     const std::optional<std::string>& stored, seal_state seal);
+                     const std::optional<std::string>& stored, seal_state seal,
+                     const std::string& version);
 
 /// Where two texts part, in a few lines; empty: they do not.
 std::string first_difference(const std::string& recorded, const std::string& now);

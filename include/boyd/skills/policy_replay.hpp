@@ -59,7 +59,7 @@ struct policy_outcome {
 
 struct policy_results {
   std::map<std::string, policy_outcome> items; ///< by id
-  std::map<std::string, std::int64_t> runs;    ///< that were wanted, by agent
+  std::map<std::string, std::int64_t> runs;    ///< that were wanted, by KERNEL/AGENT
 
   bool operator==(const policy_results&) const = default;
 };
@@ -96,7 +96,7 @@ class policy_replay {
   policy_results results_;
   std::string cycle_; ///< of the latest decision
   std::int64_t runs_of_cycle_ = 0;
-  std::map<std::string, utc_time> latest_runs_;                         ///< by agent
+  std::map<std::string, utc_time> latest_runs_;                         ///< by KERNEL/AGENT
   std::unordered_set<std::string> left_out_;                            ///< executions
   std::unordered_map<std::string, std::vector<std::string>> open_runs_; ///< items, by execution
   std::set<std::string> touched_;             ///< items that changed without a run
@@ -106,8 +106,8 @@ class policy_replay {
 };
 
 struct policy_difference {
-  std::string id;   ///< of an item; "agent:NAME"
-  std::string path; ///< of it; the agent's name
+  std::string id;   ///< of an item; "agent:KERNEL/AGENT", where facts are older "agent:AGENT"
+  std::string path; ///< of it; KERNEL/AGENT, where facts are older AGENT
   std::string what; ///< stage, memory, bank, candidate, confidence, given, open; of agents: runs
   std::string now;  ///< under the numbers in force
   std::string then; ///< under the others

@@ -22,7 +22,7 @@ using sqlite::failure;
 
 /// The tables below, and how entries are taken from files and split into words: when one of them
 /// changes, so does this, and older databases are made anew.
-constexpr std::int64_t index_version = 6;
+constexpr std::int64_t index_version = 7;
 constexpr milliseconds busy_timeout = 5s;
 constexpr mode_t file_mode = 0600;
 
@@ -94,7 +94,7 @@ class sqlite_knowledge_index final : public knowledge_index {
   sqlite_knowledge_index(const sqlite_knowledge_index&) = delete;
   sqlite_knowledge_index& operator=(const sqlite_knowledge_index&) = delete;
 
-  result<void> open() override;
+  result<void> open(index_use use) override;
   result<std::vector<memory_file>> files(const std::string& kernel_id) override;
   result<void> scan(const std::string& kernel_id,
                     const std::function<void(memory_row&)>& row) override;
@@ -117,7 +117,10 @@ class sqlite_knowledge_index final : public knowledge_index {
   result<void> forget_log() override;
 
  private:
+  result<void> open_to_keep();
+  result<void> open_to_read();
   result<void> make_file() const;
+  result<void> remove_files() const;
   /// Empty: it can be used.
   std::string open_database();
   result<void> discard(const std::string& why);
@@ -129,7 +132,7 @@ class sqlite_knowledge_index final : public knowledge_index {
   template <class F>
   auto with_database(F&& what) -> result<decltype(what(std::declval<connection&>()))> {
     if (!db_)
-      if (auto opened = open(); !opened)
+      if (auto opened = open(use_); !opened)
         return fail(std::move(opened.error()));
     try {
       if constexpr (std::is_void_v<decltype(what(*db_))>) {
@@ -145,6 +148,7 @@ class sqlite_knowledge_index final : public knowledge_index {
   }
 
   std::string path_;
+  index_use use_ = index_use::keep;
   std::unique_ptr<connection> db_;
 };
 
@@ -163,8 +167,10 @@ result<void> sqlite_knowledge_index::make_file() const {
 std::string sqlite_knowledge_index::open_database() {
   db_ = std::make_unique<connection>(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
   db_->execute("PRAGMA busy_timeout=" + std::to_string(busy_timeout.count()));
-  db_->execute("PRAGMA journal_mode=WAL");
-  db_->execute("PRAGMA synchronous=NORMAL");
+  if (use_ == index_use::keep) {
+    db_->execute("PRAGMA journal_mode=WAL");
+    db_->execute("PRAGMA synchronous=NORMAL");
+  }
   db_->execute("PRAGMA temp_store=MEMORY");
   std::int64_t version = 0;
   {
@@ -178,7 +184,7 @@ std::string sqlite_knowledge_index::open_database() {
     if (any.integer(0) != 0)
       return "not a memory index";
   }
-  if (version == 0) {
+  if (version == 0 && use_ == index_use::keep) {
     transaction t(*db_);
     db_->execute(tables);
     db_->execute(sqlite::link_tables);
@@ -199,16 +205,51 @@ std::string sqlite_knowledge_index::open_database() {
 result<void> sqlite_knowledge_index::discard(const std::string& why) {
   db_.reset();
   spdlog::warn("{}: creating it again: {}", path_, why);
+  if (auto removed = remove_files(); !removed)
+    return removed;
+  return make_file();
+}
+
+result<void> sqlite_knowledge_index::remove_files() const {
   for (const char* ending : {"", "-wal", "-shm"})
     if (::unlink((path_ + ending).c_str()) != 0 && errno != ENOENT)
       return fail(errc::io_error,
                   std::string("cannot remove the old memory index: ") + std::strerror(errno),
                   path_ + ending, "remove it by hand; it is created again from the files");
-  return make_file();
+  return {};
 }
 
-result<void> sqlite_knowledge_index::open() {
+result<void> sqlite_knowledge_index::open(index_use use) {
   db_.reset();
+  use_ = use;
+  return use == index_use::keep ? open_to_keep() : open_to_read();
+}
+
+result<void> sqlite_knowledge_index::open_to_read() {
+  std::string why;
+  try {
+    why = open_database();
+    if (why.empty())
+      return {};
+  } catch (const failure& f) {
+    auto e = sqlite::to_error(f, path_);
+    if (e.code != errc::corrupt && e.code != errc::refused) {
+      db_.reset();
+      return fail(std::move(e));
+    }
+    why = e.what;
+  }
+  db_.reset();
+  return fail(errc::store_unavailable, "the index of what the node knows cannot be used: " + why,
+              path_, "ask again in a moment; when it stays, remove the file: it is made again");
+}
+
+result<void> sqlite_knowledge_index::open_to_keep() {
+  // What belonged to a database that is gone must not become part of the new one.
+  struct stat info {};
+  if (::lstat(path_.c_str(), &info) != 0 && errno == ENOENT)
+    if (auto removed = remove_files(); !removed)
+      return removed;
   if (auto made = make_file(); !made)
     return made;
   for (int tries = 0;; ++tries) {

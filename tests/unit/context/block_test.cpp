@@ -141,6 +141,27 @@ TEST_CASE("context block: what an item is worth", "[context]") {
   CHECK(all[1].score > all[0].score);
 }
 
+TEST_CASE("context block: a policy's summary is of the content that it was decided for",
+          "[context]") {
+  std::vector<offered_item> all{item("same.md", lines(400)), item("other.md", lines(400))};
+  all[0].content_hash = "0a";
+  all[1].content_hash = "0b";
+  rate(
+      all,
+      [](const std::string&) -> std::optional<item_statistics> {
+        item_statistics s;
+        s.policy = standing::shortened;
+        s.policy_hash = "0a";
+        return s;
+      },
+      from_unix_ms(1'800'000'000'000));
+  block_options o;
+  o.budget_tokens = 1'000'000;
+  const auto b = make_block(all, o);
+  CHECK(placed(b, 0).as == shown_as::summary);
+  CHECK(placed(b, 1).as == shown_as::full);
+}
+
 TEST_CASE("context block: focused and minimal attempts read less", "[context]") {
   const std::vector<offered_item> all{item("a.md", "a", 0.9), item("b.md", "b", 0.5),
                                       item("c.md", "c", 0.9, origin::memory)};

@@ -91,7 +91,9 @@ TEST_CASE("facts of a run are taken by the recorder's chain") {
   graph::edge_chain chain;
   for (const auto& fact : facts_of(run_with(two_items()), t0))
     CHECK(chain.append(fact).has_value());
-  CHECK(chain.append(decision_of(run_with({}), "c", "static", "it failed", t0)).has_value());
+  const auto decision = decision_of(run_with({}), "c", "static", "it failed", t0);
+  CHECK(nlohmann::json::parse(decision.meta_json)["kernel"] == run_with({}).kernel_id);
+  CHECK(chain.append(decision).has_value());
 }
 
 TEST_CASE("many facts are told in parts, each once and in order") {

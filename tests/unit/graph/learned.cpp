@@ -98,6 +98,20 @@ TEST_CASE("learned: a cited item of a run that went well earns its credit", "[gr
   CHECK(b.counts.confidence == 0.7);
 }
 
+TEST_CASE("learned: a summary that a policy decided ends with the content it is of", "[graph]") {
+  folding f;
+  f.take(use_of("a", "1"));
+  f.take({"ctx_a", "decision_1", "managed_by", t0, R"({"action":"summarize"})"});
+  CHECK(f.item("a").counts.policy == context::standing::shortened);
+  CHECK(f.item("a").counts.policy_hash == "0a");
+  f.restart();
+  f.take(use_of("a", "2"));
+  CHECK(f.item("a").counts.policy == context::standing::shortened);
+  f.take(use_of("a", "3", {{"hash", "0b"}}));
+  CHECK(f.item("a").counts.policy == context::standing::open);
+  CHECK(f.item("a").counts.policy_hash.empty());
+}
+
 TEST_CASE("learned: what a failure teaches is by its class", "[graph]") {
   struct ending {
     json meta;

@@ -51,7 +51,7 @@ TEST_CASE("row record: what the database knows can be told and put together", "[
   CHECK_THAT(page, Contains("**failed**") && Contains("took 1.5 s") && Contains("a program") &&
                        Contains("no oil") && Contains("**Attempts:** 2") &&
                        Contains("it exceeded its time limit"));
-  const auto r = record::replay(e, nothing, {}, record::seal_state::whole);
+  const auto r = record::replay(e, nothing, {}, record::seal_state::whole, "0.1.0");
   CHECK(r.holds());
   REQUIRE(r.texts.size() == 2);
   CHECK(r.texts[1].text == d.prompt);

@@ -15,6 +15,8 @@ using namespace boyd::record;
 
 namespace {
 
+const std::string this_version = "0.1.0";
+
 /// What is kept, by its hash.
 struct store {
   std::map<std::string, std::string> contents;
@@ -49,7 +51,7 @@ struct told {
     e.agent_id = "keeper";
     attempt a;
     a.fence = 3;
-    a.version = "0.1.0";
+    a.version = this_version;
     std::vector<std::string> contents{file};
     a.prompt = take_apart(prompt, {{sha256_hex(file), file}}, contents);
     turn t;
@@ -77,7 +79,7 @@ TEST_CASE("replay: what a run was told is put together again, byte for byte", "[
   const auto written = read_execution(to_json(t.e));
   REQUIRE(written);
   CHECK(*written == t.e);
-  const auto r = replay(*written, t.kept.source(), explain(t.e), seal_state::whole);
+  const auto r = replay(*written, t.kept.source(), explain(t.e), seal_state::whole, this_version);
   CHECK(r.holds());
   REQUIRE(r.texts.size() == 1);
   CHECK(r.texts[0].text == t.prompt);
@@ -89,7 +91,7 @@ TEST_CASE("replay: missing and damaged contents are named", "[replay]") {
   told t;
   const auto hash = sha256_hex(t.file);
   t.kept.contents.erase(hash);
-  auto r = replay(t.e, t.kept.source(), {}, seal_state::whole);
+  auto r = replay(t.e, t.kept.source(), explain(t.e), seal_state::whole, this_version);
   CHECK_FALSE(r.holds());
   REQUIRE(r.problems.size() == 2);
   CHECK(r.problems[0].where == "light.md");
@@ -100,7 +102,7 @@ TEST_CASE("replay: missing and damaged contents are named", "[replay]") {
 
   t.kept.contents[hash] = t.file;
   t.kept.contents[hash][17] ^= 1;
-  r = replay(t.e, t.kept.source(), {}, seal_state::whole);
+  r = replay(t.e, t.kept.source(), explain(t.e), seal_state::whole, this_version);
   REQUIRE(r.problems.size() == 2);
   CHECK(r.problems[0].what == "damaged");
   CHECK_FALSE(r.texts[0].same);
@@ -110,26 +112,67 @@ TEST_CASE("replay: an explanation that was changed is found, with its place", "[
   told t;
   auto stored = explain(t.e);
   stored.replace(stored.find("Boyd runs agents"), 16, "Boyd did nothing");
-  auto r = replay(t.e, t.kept.source(), stored, seal_state::whole);
+  auto r = replay(t.e, t.kept.source(), stored, seal_state::whole, this_version);
   REQUIRE(r.problems.size() == 1);
   CHECK(r.problems[0].where == "explain.md");
   CHECK_THAT(r.problems[0].detail,
              Catch::Matchers::Contains("did nothing") && Catch::Matchers::Contains("now: "));
+  // A page that is gone is one that was changed.
+  r = replay(t.e, t.kept.source(), {}, seal_state::whole, this_version);
+  REQUIRE(r.problems.size() == 1);
+  CHECK(r.problems[0].where == "explain.md");
+  CHECK(r.problems[0].what == "missing");
+  // Runs that read nothing have none.
+  t.e.attempts[0].turns.clear();
+  t.e.explanation = sha256_hex(explain(t.e));
+  CHECK(replay(t.e, t.kept.source(), {}, seal_state::whole, this_version).holds());
+}
+
+TEST_CASE("replay: words that the same version would not have found are a problem, whatever the "
+          "seal says",
+          "[replay]") {
+  told t;
+  const auto page = explain(t.e);
+  t.e.agent_id = "somebody else";
+  auto r = replay(t.e, t.kept.source(), page, seal_of(to_json(t.e)), this_version);
+  REQUIRE(r.problems.size() == 1);
+  CHECK(r.problems[0].where == "explanation");
+  CHECK_FALSE(r.explanation_same);
+  CHECK_FALSE(r.words_differ);
+  // Of another version the seal is believed, else the page, else nothing.
+  const std::string newer = "0.2.0";
+  CHECK(replay(t.e, t.kept.source(), page, seal_state::whole, newer).holds());
+  r = replay(t.e, t.kept.source(), page, seal_state::none, newer);
+  CHECK(r.holds());
+  CHECK(r.words_differ);
+  r = replay(t.e, t.kept.source(), {}, seal_state::none, newer);
+  REQUIRE(r.problems.size() == 2);
+  CHECK(r.problems[0].where == "explanation");
+  CHECK(r.problems[1].where == "explain.md");
+}
+
+TEST_CASE("replay: a record of this version without a seal is a problem", "[replay]") {
+  const told t;
+  const auto r = replay(t.e, t.kept.source(), explain(t.e), seal_state::none, this_version);
+  REQUIRE(r.problems.size() == 1);
+  CHECK(r.problems[0].where == "record.json");
+  CHECK(replay(t.e, t.kept.source(), explain(t.e), seal_state::none, "0.2.0").holds());
 }
 
 TEST_CASE("replay: a record that another version wrote holds, whatever its words were",
           "[replay]") {
   told t;
   const std::string page = "# What an earlier version wrote\n";
+  t.e.attempts[0].version = "0.0.9";
   t.e.explanation = sha256_hex(page);
   const auto text = to_json(t.e);
   CHECK(seal_of(text) == seal_state::whole);
-  auto r = replay(t.e, t.kept.source(), page, seal_of(text));
+  auto r = replay(t.e, t.kept.source(), page, seal_of(text), this_version);
   CHECK(r.holds());
   CHECK(r.words_differ);
   CHECK_FALSE(r.explanation_same);
   // The page is compared all the same.
-  r = replay(t.e, t.kept.source(), page + "more\n", seal_of(text));
+  r = replay(t.e, t.kept.source(), page + "more\n", seal_of(text), this_version);
   REQUIRE(r.problems.size() == 1);
   CHECK(r.problems[0].where == "explain.md");
   CHECK_FALSE(r.holds());
@@ -148,7 +191,7 @@ TEST_CASE("replay: no byte of a record can change unseen", "[replay]") {
   other.replace(other.find("keeper"), 6, "waiter");
   const auto read = read_execution(other);
   REQUIRE(read);
-  const auto r = replay(*read, t.kept.source(), {}, seal_of(other));
+  const auto r = replay(*read, t.kept.source(), {}, seal_of(other), this_version);
   REQUIRE_FALSE(r.problems.empty());
   CHECK(r.problems[0].where == "record.json");
   CHECK_FALSE(r.words_differ);
@@ -161,9 +204,9 @@ TEST_CASE("replay: places that a damaged record names are no reason to read beyo
           "[replay]") {
   told t;
   t.e.attempts[0].prompt.places[0].at = 1'000'000;
-  CHECK_FALSE(replay(t.e, t.kept.source(), {}, seal_state::whole).holds());
+  CHECK_FALSE(replay(t.e, t.kept.source(), explain(t.e), seal_state::whole, this_version).holds());
   t.e.attempts[0].version.clear(); // of an older record
-  const auto r = replay(t.e, t.kept.source(), {}, seal_state::whole);
+  const auto r = replay(t.e, t.kept.source(), explain(t.e), seal_state::whole, this_version);
   CHECK(r.problems.front().what == "not recorded");
 }
 
@@ -183,7 +226,7 @@ TEST_CASE("replay: any text comes back, whatever contents stand in it", "[replay
       kept.keep(c);
     const auto back = read_execution(to_json(e));
     RC_ASSERT(back);
-    const auto r = replay(*back, kept.source(), {}, seal_state::whole);
+    const auto r = replay(*back, kept.source(), {}, seal_state::whole, this_version);
     RC_ASSERT(r.holds());
     RC_ASSERT(r.texts.at(0).text == text);
   }));

@@ -119,6 +119,26 @@ TEST_CASE("policy replay: a planner that wants fewer runs teaches less", "[polic
   CHECK(replayed(facts, rules, t0 + std::chrono::hours{24} * 4).items.at("ctx_a").given == 5);
 }
 
+TEST_CASE("policy replay: agents of one name in two kernels are two", "[policy_replay]") {
+  std::vector<graph::edge> facts;
+  for (const auto* kernel : {"north", "south"}) {
+    auto run = days(kernel, "+");
+    facts.push_back({run[0].to, std::string("decision_") + kernel, "decided_by", run[0].timestamp,
+                     json{{"agent", "a"}, {"kernel", kernel}, {"planner", "static"}}.dump()});
+    facts.insert(facts.end(), run.begin(), run.end());
+  }
+  policy_numbers rules;
+  rules.plan.least_pause = std::chrono::hours{1};
+  CHECK(replayed(facts, rules).runs ==
+        std::map<std::string, std::int64_t>{{"north/a", 1}, {"south/a", 1}});
+  // The same kernel's: the second is too soon.
+  for (auto& f : facts)
+    if (const auto at = f.meta_json.find("south");
+        f.type == "decided_by" && at != std::string::npos)
+      f.meta_json.replace(at, 5, "north");
+  CHECK(replayed(facts, rules).runs == std::map<std::string, std::int64_t>{{"north/a", 1}});
+}
+
 TEST_CASE("policy replay: a text that would not have been banked is not given from there",
           "[policy_replay]") {
   auto facts = days("a", "++++");
