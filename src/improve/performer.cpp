@@ -421,7 +421,7 @@ class performer {
     parts.closed = order_.settings.protect;
     for (const auto& own : {order_.settings.outputs, order_.settings.logs})
       parts.closed.push_back(own + "/**");
-    std::ranges::move(judging_files(order_.settings, order_.root),
+    std::ranges::move(files_run(order_.settings, order_.root),
                       std::back_inserter(parts.closed));
     parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
                            "settings of tests, linters, editors and agents)");
