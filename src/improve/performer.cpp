@@ -355,6 +355,32 @@ class performer {
                                "), by a person or by who was asked: commit them, or take them back";
   }
 
+  /// Files that git knows, differ from HEAD and are none of the patch's.
+  result<std::set<std::string>> changed_besides(const std::vector<planned_change>& patch) {
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository)
+      return fail(std::move(repository.error()));
+    auto now = changes(**repository);
+    if (!now)
+      return fail(std::move(now.error()));
+    for (const auto& c : patch)
+      now->tracked.erase(c.path);
+    return std::move(now->tracked);
+  }
+
+  /// Why what was verified is not what the patch alone makes of the base; empty: it is. What a
+  /// patch does when it runs may change files that the patch does not name.
+  std::string why_not_alone() {
+    const auto others = changed_besides(core_->state().execution.patch->changes);
+    if (!others)
+      return to_string(others.error());
+    return others->empty()
+               ? std::string()
+               : "while the patch was verified, other files of the repository changed (" +
+                     names_of(*others) +
+                     "), by a person or by what ran: commit them, or take them back";
+  }
+
   gate_rules rules() {
     gate_rules r{order_.root, {order_.settings.outputs, order_.settings.logs}, {}};
     if (order_.settings.file.starts_with(order_.root + "/"))
@@ -421,8 +447,7 @@ class performer {
     parts.closed = order_.settings.protect;
     for (const auto& own : {order_.settings.outputs, order_.settings.logs})
       parts.closed.push_back(own + "/**");
-    std::ranges::move(files_run(order_.settings, order_.root),
-                      std::back_inserter(parts.closed));
+    std::ranges::move(files_run(order_.settings, order_.root), std::back_inserter(parts.closed));
     parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
                            "settings of tests, linters, editors and agents)");
     if (e.task.what.from == finding_source::test && !order_.settings.may_change_tests)
@@ -503,6 +528,13 @@ class performer {
       return;
     tell("applying the patch");
     auto done = check_base();
+    if (done) {
+      const auto others = changed_besides(e.patch.changes);
+      if (!others)
+        done = fail(others.error());
+      else if (!others->empty())
+        done = fail(errc::conflict, not_committed(*others));
+    }
     if (done)
       done = undo_.apply(core_->state().cycle_id, e.patch);
     take(core_->on_applied(done, ports_.clock.now()));
@@ -510,13 +542,20 @@ class performer {
 
   void perform(const effect::compare&) {
     const auto base = check_base();
-    take(core_->on_compared(base ? undo_.stands(core_->state().cycle_id) : fail(base.error()),
-                            ports_.clock.now()));
+    const auto stands = base ? undo_.stands(core_->state().cycle_id) : fail(base.error());
+    if (stands && *stands)
+      if (auto why = why_not_alone(); !why.empty())
+        return disturbed(std::move(why), {});
+    take(core_->on_compared(stands, ports_.clock.now()));
   }
 
   void perform(const effect::prove& e) {
     tell("verifying: " + e.task.title);
-    take(core_->on_proved(scanning_.prove(e.task, core_->state()), ports_.clock.now()));
+    const auto end = scanning_.prove(e.task, core_->state());
+    if (end.passed)
+      if (auto why = why_not_alone(); !why.empty())
+        return disturbed(std::move(why), {});
+    take(core_->on_proved(end, ports_.clock.now()));
   }
 
   void perform(const effect::guard&) {
@@ -527,12 +566,28 @@ class performer {
   void perform(const effect::roll_back&) {
     if (!still_mine())
       return;
-    const auto end = take_back();
+    auto end = take_back();
+    if (end)
+      tell_others(*end);
     if (!end)
       broken_ = end.error();
     else if (!end->told.empty())
       tell(end->told);
     take(core_->on_rolled_back(end, ports_.clock.now()));
+  }
+
+  /// What the patch changed beyond its own files is not taken back: nobody can tell it from a
+  /// person's edits.
+  void tell_others(undo_end& end) {
+    const auto& s = core_->state();
+    if (s.outcome.empty() || !s.execution.patch) // it is applied once more
+      return;
+    const auto others = changed_besides(s.execution.patch->changes);
+    if (!others || others->empty() || s.reason.find(names_of(*others)) != std::string::npos)
+      return;
+    end.told +=
+        (end.told.empty() ? "" : "; ") + ("other files changed, too (" + names_of(*others) +
+                                          "): look at them, then commit them or take them back");
   }
 
   result<undo_end> take_back() {

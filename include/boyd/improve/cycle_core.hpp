@@ -112,7 +112,8 @@ class cycle_core {
   cycle_effects on_scan(const std::vector<finding>& findings, scan_results results, utc_time now);
   cycle_effects on_recheck(const check_end& still_fails, utc_time now);
   cycle_effects on_answer(answer_end a, utc_time now);
-  /// Instead of on_answer: somebody changed the repository while an executor was asked, or before.
+  /// Instead of on_answer, on_proved or on_compared: the repository was changed meanwhile, by
+  /// somebody or by what ran.
   cycle_effects on_disturbed(std::string reason, const spending& spent, utc_time now);
   cycle_effects on_judged(result<accepted_patch> patch, utc_time now);
   cycle_effects on_applied(const result<void>& done, utc_time now);

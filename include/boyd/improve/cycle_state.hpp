@@ -91,7 +91,7 @@ struct undo_end {
   /// Files that are not as the patch made them any more, and were left as they are.
   std::vector<std::string> kept;
   std::string originals; ///< directory with what stood there before; empty: there is none
-  std::string told;      ///< why, and what to do, for people; empty: nothing was kept
+  std::string told;      ///< what is not as before, why, and what to do; empty: all is
 };
 
 /// What executors used, as far as they told it.

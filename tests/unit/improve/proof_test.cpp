@@ -235,21 +235,72 @@ TEST_CASE("what is committed is what was verified: a test run that writes to a p
   CHECK(lab.tree.get("a.txt") == "bad\n");
 }
 
-TEST_CASE("nothing is committed while another file differs from what was verified") {
+TEST_CASE("a patch whose gate changes another file is not verified, committed or not") {
+  for (const bool commits : {true, false}) {
+    cycle_lab lab{{"a.txt", "bad\n"}, {"b.txt", "b\n"}};
+    lab.order.options.auto_commit = commits;
+    lab.has_tests([&] { return tap_of(lab); });
+    lab.has_gate([&] { lab.tree.put("b.txt", "what the tests need\n"); });
+    lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+    const auto first = lab.head();
+    const auto s = lab.cycle();
+    CHECK(s.status == improve_status::paused);
+    CHECK(s.failure == failure_kind::environment);
+    CHECK(s.outcome == "FAILURE");
+    CHECK(s.strikes.empty());
+    CHECK(lab.head() == first);
+    CHECK_THAT(s.reason, Contains("while the patch was verified") && Contains("b.txt"));
+    CHECK(lab.tree.get("a.txt") == "bad\n");
+    CHECK(lab.tree.get("b.txt") == "what the tests need\n");
+  }
+}
+
+TEST_CASE("a patch whose tests change another file is not verified") {
   cycle_lab lab{{"a.txt", "bad\n"}, {"b.txt", "b\n"}};
-  lab.order.options.auto_commit = true;
-  lab.has_tests([&] { return tap_of(lab); });
-  lab.has_gate([&] { lab.tree.put("b.txt", "what the tests need\n"); });
+  lab.has_tests([&] {
+    if (lab.tree.get("a.txt") == "good\n")
+      lab.tree.put("b.txt", "what the patch wants\n");
+    return tap_of(lab);
+  });
+  int gates = 0;
+  lab.has_gate([&] { ++gates; });
   lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
-  const auto first = lab.head();
   const auto s = lab.cycle();
   CHECK(s.status == improve_status::paused);
-  CHECK(s.outcome == "SUCCESS");
-  CHECK(s.commit.empty());
-  CHECK(lab.head() == first);
-  CHECK_THAT(s.reason, Contains("not committed") && Contains("b.txt"));
-  CHECK(lab.tree.get("a.txt") == "good\n");
-  CHECK(lab.tree.get("b.txt") == "what the tests need\n");
+  CHECK(s.failure == failure_kind::environment);
+  CHECK_THAT(s.reason, Contains("b.txt"));
+  CHECK(gates == 0);
+  CHECK(lab.tree.get("a.txt") == "bad\n");
+}
+
+TEST_CASE("what a failed patch changed beside its own files is named") {
+  cycle_lab lab{{"a.txt", "bad\n"}, {"b.txt", "b\n"}};
+  lab.has_tests([&] {
+    if (lab.tree.get("a.txt") == "worse\n")
+      lab.tree.put("b.txt", "what the patch wants\n");
+    return tap_of(lab);
+  });
+  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "worse\n"); };
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::failed);
+  CHECK_THAT(s.reason,
+             Contains("the proof failed") && Contains("other files changed, too (b.txt)"));
+  CHECK(lab.tree.get("a.txt") == "bad\n");
+}
+
+TEST_CASE("an approved patch is not applied to a tree that a person works in") {
+  cycle_lab lab{{"README.md", bad_link}, {"b.txt", "b\n"}};
+  lab.order.options.approve = true;
+  lab.answer = [](const std::string&) { return patch_of("README.md", "modify", "See it.\n"); };
+  const auto waiting = lab.cycle();
+  REQUIRE(waiting.awaits_approval());
+  lab.tree.put("b.txt", "theirs\n");
+  lab.order.resume = true;
+  lab.order.options.approved = waiting.execution.patch->digest;
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK_THAT(s.reason, Contains("not committed (b.txt)"));
+  CHECK(lab.tree.get("README.md") == bad_link);
 }
 
 TEST_CASE("a patch that somebody else commits is theirs, and stays") {
