@@ -16,7 +16,7 @@ namespace boyd::improve {
 namespace {
 
 /// Of whole paths in small letters. What stands here decides about a patch, or runs by itself.
-constexpr std::array<std::string_view, 100> by_default{
+constexpr std::array<std::string_view, 163> by_default{
     // Continuous integration.
     "**/.github/**", "**/.gitlab-ci.y*ml", "**/.gitlab/**", "**/.ci/**", "**/.circleci/**",
     "**/.buildkite/**", "**/.travis.y*ml", "**/appveyor.y*ml", "**/.appveyor.y*ml",
@@ -44,8 +44,21 @@ constexpr std::array<std::string_view, 100> by_default{
     "**/.cargo/**", "**/go.work",
     // What says what linters look at.
     "**/.*ignore", "**/.eslintrc*", "**/eslint.config.*", "**/ruff.toml", "**/.ruff.toml",
-    "**/.flake8", "**/.pylintrc", "**/mypy.ini", "**/.clang-tidy", "**/.shellcheckrc",
-    "**/.golangci*"};
+    "**/.flake8", "**/.pylintrc", "**/pylintrc", "**/.mypy.ini", "**/mypy.ini", "**/.pep8",
+    "**/.pycodestyle", "**/.pydocstyle", "**/.pydocstyle.ini", "**/.bandit", "**/.isort.cfg",
+    "**/.pyre_configuration", "**/pyrightconfig.json", "**/.clang-tidy", "**/.clang-format",
+    "**/.cppcheck*", "**/*.cppcheck", "**/cppcheck*suppress*", "**/.shellcheckrc",
+    "**/shellcheckrc", "**/.golangci*", "**/staticcheck.conf", "**/revive.toml", "**/clippy.toml",
+    "**/.clippy.toml", "**/rustfmt.toml", "**/.rustfmt.toml", "**/deny.toml", "**/.rubocop*.y*ml",
+    "**/.standard.yml", "**/.reek.yml", "**/biome.json*", "**/.biome.json*", "**/tsconfig*.json",
+    "**/jsconfig*.json", "**/tslint.json", "**/.jshintrc", "**/deno.json*", "**/.oxlintrc.json",
+    "**/.stylelintrc*", "**/stylelint.config.*", "**/.prettierrc*", "**/prettier.config.*",
+    "**/.markdownlint*", "**/.yamllint*", "**/.hadolint.y*ml", "**/.ansible-lint*",
+    "**/.tflint.hcl", "**/.swiftlint.y*ml", "**/.editorconfig", "**/detekt*.y*ml",
+    "**/checkstyle*.xml", "**/pmd*.xml", "**/spotbugs*.xml", "**/phpcs.xml*", "**/.phpcs.xml*",
+    "**/phpstan.neon*", "**/psalm.xml*", "**/.php-cs-fixer*", "**/.luacheckrc", "**/.perlcriticrc",
+    "**/.sqlfluff", "**/.credo.exs", "**/.semgrep*", "**/.codespellrc", "**/.vale.ini",
+    "**/_typos.toml", "**/.typos.toml", "**/typos.toml"};
 
 std::string folded(std::string_view path) {
   std::string all;

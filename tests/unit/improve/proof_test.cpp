@@ -59,10 +59,16 @@ TEST_CASE("a finding of a linter is not mended by a comment that silences it") {
     return judge_patch(*read_proposal(patch_of("a.py", "modify", content)), rules, *lab.tree,
                        *lab.inside);
   };
-  const auto silent = judged("import os  # noqa: F401\n");
-  REQUIRE_FALSE(silent.has_value());
-  CHECK_THAT(silent.error().what, Contains("look away"));
-  CHECK(judged("import sys\n").has_value());
+  for (const std::string comment :
+       {"# noqa: F401", "# NOQA", "# NoLint", "# pylint: skip-file", "# pylint:disable=all",
+        "# rubocop:disable all", "// biome-ignore lint: x", "// @ts-nocheck", "#![allow(unused)]",
+        "// cppcheck-suppress x", "# shellcheck  disable=SC2006", "# type:ignore"}) {
+    INFO(comment);
+    const auto silent = judged("import os  " + comment + "\n");
+    REQUIRE_FALSE(silent.has_value());
+    CHECK_THAT(silent.error().what, Contains("look away"));
+  }
+  CHECK(judged("import sys  # no second type, ignored\n").has_value());
 }
 
 TEST_CASE("what git knows is looked at, whatever a .gitignore file says") {
@@ -113,6 +119,14 @@ TEST_CASE("what starts programs or says what is checked is protected, and can be
                                  ".eslintignore",
                                  ".gitignore",
                                  "Cargo.toml",
+                                 "shellcheckrc",
+                                 "pylintrc",
+                                 ".mypy.ini",
+                                 "sub/clippy.toml",
+                                 ".rubocop.yml",
+                                 "biome.json",
+                                 "tsconfig.json",
+                                 "tsconfig.build.json",
                                  "pyproject.toml"}) {
     INFO(path);
     CHECK_FALSE(why_protected(path, {}).empty());
