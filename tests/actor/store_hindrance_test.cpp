@@ -242,8 +242,8 @@ TEST_CASE("what the store says of itself stands while results that wait are reco
   one.emplace_back(late);
   f.session.perform(one);
   REQUIRE(one.front().reply);
-  CHECK_THAT(f.session.health().reason,
-             Catch::Matchers::Contains("session 7") && Catch::Matchers::Contains("in the spool: 1"));
+  CHECK_THAT(f.session.health().reason, Catch::Matchers::Contains("session 7") &&
+                                            Catch::Matchers::Contains("in the spool: 1"));
   f.plan->held.clear();
   f.clock->passed += 1s;
   CHECK(ask_one(f)); // records it

@@ -118,7 +118,8 @@ TEST_CASE("case 55 mcp-json: other tools than were trusted are refused, saying w
   home.run({"cycle"});
   const auto error = last_dispatch(home)["error"].get<std::string>();
   CHECK_THAT(error, Contains("the tool echo has another description") &&
-                        Contains("the tool fail was removed") && Contains("boyd tools trust found"));
+                        Contains("the tool fail was removed") &&
+                        Contains("boyd tools trust found"));
   CHECK(endpoint.requests_count() == 1);
   CHECK_THAT(home.run({"tools", "show", "found"}).out, Contains("changed"));
 
