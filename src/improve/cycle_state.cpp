@@ -141,7 +141,8 @@ scan_results results_of(const json& j) {
   scan_results r;
   for (const auto& s : j.at("scanners"))
     r.scanners.push_back({s.at("name"), s.at("errors"), s.at("failures"), s.at("passed"),
-                          s.at("problem"), s.at("blocked"), s.value("is_test", false)});
+                          s.at("problem"), s.at("blocked"), s.value("is_test", false),
+                          s.value("passed_tests", std::vector<std::string>())});
   r.lint_errors = j.at("lint_errors");
   r.test_failures = j.at("test_failures");
   r.hygiene_issues = j.at("hygiene_issues");
@@ -229,6 +230,13 @@ json list_of(const std::vector<T>& values) {
 
 std::string dumped(const json& value) {
   return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+/// The names are needed only while a patch may have to be compared with them.
+void add_names(const scan_results& r, json& results) {
+  for (std::size_t i = 0; i < r.scanners.size(); ++i)
+    if (!r.scanners[i].passed_tests.empty())
+      results["scanners"][i]["passed_tests"] = r.scanners[i].passed_tests;
 }
 
 json head_of(const cycle_state& s) {
@@ -329,7 +337,10 @@ std::string state_json(const cycle_state& s) {
   j["candidates"] = list_of(s.candidates);
   j["selected_task"] = s.selected ? json_of(*s.selected) : json(nullptr);
   // Who reads it needs the contents only while the patch is not settled.
-  j["execution_result"] = json_of(s.execution, s.is_open() || s.awaits_approval());
+  const bool is_settled = !s.is_open() && !s.awaits_approval();
+  j["execution_result"] = json_of(s.execution, !is_settled);
+  if (!is_settled)
+    add_names(s.results, j["scan_results"]);
   j["verification_result"] = json_of(s.verification);
   j["commit"] = s.commit;
   j["failure_log"] = list_of(s.failure_log);

@@ -450,8 +450,10 @@ class performer {
     std::ranges::move(files_run(order_.settings, order_.root), std::back_inserter(parts.closed));
     parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
                            "settings of tests, linters, editors and agents)");
-    if (e.task.what.from == finding_source::test && !order_.settings.may_change_tests)
-      parts.closed.push_back("files that hold tests");
+    if (!order_.settings.may_change_tests)
+      parts.closed.push_back(e.task.what.from == finding_source::test
+                                 ? "files that hold tests"
+                                 : "files that hold tests, but for the file of the finding");
     parts.refused = refused_;
     parts.guidance = order_.guidance;
     std::vector<named_place> places{{e.task.what.path, e.task.what.line}};

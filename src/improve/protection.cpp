@@ -167,11 +167,15 @@ std::string why_protected(const std::string& path, const protection& p) {
 }
 
 std::string why_kept(const std::string& path, const finding& task, const protection& p) {
-  if (task.from != finding_source::test || p.may_change_tests || any_matches(p.may_change, path) ||
-      (path != task.path && !holds_tests(path)))
+  const bool is_failing_test = task.from == finding_source::test;
+  // What stands in a file of tests is mended there, but for a test that fails.
+  const bool is_closed = path == task.path ? is_failing_test : holds_tests(path);
+  if (!is_closed || p.may_change_tests || any_matches(p.may_change, path))
     return {};
-  return "it holds tests, and a failing test is mended in what it tests "
-         "(improve.may_change_tests opens it)";
+  return is_failing_test ? "it holds tests, and a failing test is mended in what it tests "
+                           "(improve.may_change_tests opens it)"
+                         : "it holds tests, which say whether a patch is good "
+                           "(improve.may_change_tests opens it)";
 }
 
 } // namespace boyd::improve

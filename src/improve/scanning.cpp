@@ -112,6 +112,20 @@ std::string fewer(const scanner_result& before, const scanner_result& now) {
          " instead of " + std::to_string(before.passed + before.failures) + ")";
 }
 
+/// What a later run of the same scanner does not have any more; empty: nothing is lost.
+std::string lost(const scanner_result& before, const scanner_result& now) {
+  if (now.passed + now.failures < before.passed + before.failures)
+    return fewer(before, now);
+  if (!before.problem.empty() || before.passed_tests.empty())
+    return {};
+  if (now.passed_tests.size() != now.passed)
+    return now.name + ": the names of its tests are too long now to be compared with those before";
+  for (const auto& test : before.passed_tests)
+    if (!std::ranges::binary_search(now.passed_tests, test))
+      return now.name + ": a test that passed before does not pass now, or is gone: " + test;
+  return {};
+}
+
 std::string said(const finding& f) {
   return (f.test.empty() ? f.rule + " in " + f.path : f.test) + ": " +
          std::string(cut_characters(f.message, told_characters));
@@ -196,6 +210,21 @@ bool scanning::build(const scanner_settings& s, seen& into) {
   return false;
 }
 
+void scanning::keep_names(const scanner_settings& s, seen& into) const {
+  if (!names_passed(s.parser) || !into.told.is_test)
+    return;
+  std::size_t bytes = 0;
+  for (const auto& name : into.report.passed)
+    bytes += name.size();
+  if (bytes <= kept_names_bytes) {
+    into.told.passed_tests = into.report.passed;
+    std::ranges::sort(into.told.passed_tests);
+  } else if (ports_.tell) {
+    ports_.tell(s.name + ": the names of its tests are longer than " +
+                std::to_string(kept_names_bytes) + " bytes, so only their number is compared");
+  }
+}
+
 scanning::seen scanning::run(const scanner_settings& s, const proof_command& command) {
   seen r;
   r.told.name = s.name;
@@ -244,6 +273,7 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
   judge_end(s, end, r);
   r.told.problem = clean(r.told.problem);
   r.told.passed = r.report.passed.size();
+  keep_names(s, r);
   for (const auto& f : r.report.findings)
     ++(f.from == finding_source::test ? r.told.failures : r.told.errors);
   if (r.report.more > 0)
@@ -444,8 +474,10 @@ check_end scanning::count_tests(const cycle_state& before) {
     if (later == nullptr && earlier.passed > 0 && earlier.problem.empty())
       return {false, failure_kind::deterministic,
               "the scanner " + earlier.name + " is not found any more"};
-    if (later != nullptr && later->passed + later->failures < earlier.passed + earlier.failures)
-      return {false, failure_kind::deterministic, fewer(earlier, *later)};
+    if (later == nullptr)
+      continue;
+    if (auto what = lost(earlier, *later); !what.empty())
+      return {false, failure_kind::deterministic, std::move(what)};
   }
   return {true, failure_kind::none, {}};
 }
@@ -485,8 +517,10 @@ check_end scanning::guard_once(const cycle_state& before) {
     const auto* earlier = named(before.results, s.name);
     if (!s.problem.empty() && (earlier == nullptr || earlier->problem.empty()))
       return {false, failure_kind::deterministic, s.name + ": " + s.problem};
-    if (earlier != nullptr && s.passed + s.failures < earlier->passed + earlier->failures)
-      return {false, failure_kind::deterministic, fewer(*earlier, s)};
+    if (earlier == nullptr)
+      continue;
+    if (auto what = lost(*earlier, s); !what.empty())
+      return {false, failure_kind::deterministic, std::move(what)};
   }
   return {true, failure_kind::none, {}};
 }

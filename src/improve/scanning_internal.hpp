@@ -48,6 +48,7 @@ class scanning {
   /// False: it failed, and `into` has what follows.
   bool build(const scanner_settings& s, seen& into);
   seen run(const scanner_settings& s, const proof_command& command);
+  void keep_names(const scanner_settings& s, seen& into) const;
   void judge_end(const scanner_settings& s, const command_end& end, seen& into) const;
   result<scan_report> hygiene();
   /// Lines and hashes of the files that findings name.

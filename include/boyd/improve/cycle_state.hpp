@@ -51,6 +51,9 @@ struct scanner_result {
   std::string problem;  ///< why its report is not whole; empty: it is
   bool blocked = false; ///< it could not run at all: an environment blocker
   bool is_test = false; ///< it runs tests
+  /// Names of those that passed, sorted, where the parser knows them and they are not longer than
+  /// kept_names_bytes altogether: otherwise only their number is known.
+  std::vector<std::string> passed_tests{};
 };
 
 struct scan_results {
@@ -184,6 +187,8 @@ struct cycle_state {
 };
 
 inline constexpr std::size_t state_bytes = std::size_t{32} << 20;
+/// Of the tests of one scanner.
+inline constexpr std::size_t kept_names_bytes = std::size_t{2} << 20;
 inline constexpr std::size_t kept_failures = 200;
 inline constexpr std::size_t kept_successes = 200;
 inline constexpr int strikes_that_pause = 3;

@@ -16,7 +16,7 @@ struct protection {
   std::vector<std::string> protect;      ///< patterns of the operator's
   std::vector<std::string> judges{};     ///< files_run()
   std::vector<std::string> may_change{}; ///< patterns: what is protected by default is open there
-  bool may_change_tests = false;         ///< tests, too, when the task is a failing test
+  bool may_change_tests = false;         ///< files that hold tests are open, too
 };
 
 /// Files of the repository that a cycle runs: programs of scanners, of the gate and of the
@@ -30,7 +30,8 @@ bool holds_tests(std::string_view path);
 /// Why no patch may touch `path`, for whoever proposed it; empty: one may. `path` is plain. Pure.
 std::string why_protected(const std::string& path, const protection& p);
 
-/// Why a patch for `task` may not touch `path`: a failing test is not mended in the test. Pure.
+/// Why a patch for `task` may not touch `path`: it holds tests, and is not what the task is to
+/// mend. A failing test is never mended in the test. Pure.
 std::string why_kept(const std::string& path, const finding& task, const protection& p);
 
 } // namespace boyd::improve

@@ -183,6 +183,51 @@ TEST_CASE("a failing test is not mended in the test, unless that is allowed") {
   CHECK(lab.cycle().outcome == "SUCCESS");
 }
 
+TEST_CASE("files of tests are closed whatever the task is, but for the finding's own") {
+  finding lint;
+  lint.path = "tests/a.py";
+  finding failing;
+  failing.from = finding_source::test;
+  failing.path = "shop.py";
+  CHECK(why_kept("tests/a.py", lint, {}).empty());
+  CHECK_THAT(why_kept("tests/b.py", lint, {}), Contains("may_change_tests"));
+  CHECK(why_kept("shop.py", lint, {}).empty());
+  CHECK_FALSE(why_kept("tests/a.py", failing, {}).empty());
+  CHECK_FALSE(why_kept("shop.py", failing, {}).empty()); // it is the test's file
+  protection open;
+  open.may_change_tests = true;
+  CHECK(why_kept("tests/b.py", lint, open).empty());
+  CHECK(why_kept("tests/b.py", failing, open).empty());
+}
+
+TEST_CASE("a test that passed before must pass after, whatever other tests come in its place") {
+  for (const bool has_gate : {true, false}) {
+    INFO("a gate of the operator's: " << has_gate);
+    cycle_lab lab{{"a.txt", "bad\n"}};
+    lab.has_tests([&] {
+      return std::string(lab.tree.get("a.txt") == "good\n" ? "ok 1 - a\nok 2 - c\nok 3 - d\n"
+                                                           : "not ok 1 - a\nok 2 - b\nok 3 - d\n");
+    });
+    if (has_gate)
+      lab.has_gate([] {});
+    lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
+    const auto s = lab.cycle();
+    CHECK(s.status == improve_status::failed);
+    CHECK_THAT(s.reason, Contains("a test that passed before") && Contains(": b"));
+    CHECK(lab.tree.get("a.txt") == "bad\n");
+    // Once the cycle is over, nobody needs the names.
+    CHECK_THAT(lab.tree.get("_outputs/agi_kernel/state.json"), !Contains("passed_tests"));
+  }
+}
+
+TEST_CASE("the names of tests that passed outlive a restart") {
+  cycle_state s;
+  s.results.scanners.push_back({"tests", 0, 1, 2, {}, false, true, {"b", "d"}});
+  const auto again = read_state(state_json(s));
+  REQUIRE(again.has_value());
+  CHECK((again->results.scanners.front().passed_tests == std::vector<std::string>{"b", "d"}));
+}
+
 TEST_CASE("behind a gate of the operator's no fewer tests may run than before") {
   cycle_lab lab{{"a.txt", "bad\n"}};
   lab.has_tests([&] {
