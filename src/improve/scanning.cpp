@@ -133,21 +133,28 @@ std::string said(const finding& f) {
 
 } // namespace
 
-std::string why_not_run(const command_end& end) {
+std::string why_not_started(const command_end& end) {
   if (!end.started)
     return end.start_error;
-  if (end.exit_code == shell_cannot_find || end.exit_code == shell_cannot_run)
-    return words_of(end);
+  return end.exit_code == shell_cannot_find || end.exit_code == shell_cannot_run ? words_of(end)
+                                                                                 : std::string();
+}
+
+std::string why_not_run(const command_end& end) {
+  if (auto why = why_not_started(end); !why.empty() || end.exit_code == 0)
+    return why;
+  auto last = last_line(end.err);
   for (const auto* words : {"No module named pytest", "command not found"})
-    if (end.exit_code != 0 &&
-        (end.err.find(words) != std::string::npos || end.out.find(words) != std::string::npos))
-      return words_of(end);
+    if (last.find(words) != std::string::npos)
+      return last;
   return {};
 }
 
 void scanning::judge_end(const scanner_settings& s, const command_end& end, seen& into) const {
   auto& told = into.told;
-  if (auto why = why_not_run(end); !why.empty()) {
+  // What has told of a test has run, whatever the code that it tests says.
+  const bool is_silent = into.report.findings.empty() && into.report.passed.empty();
+  if (auto why = is_silent ? why_not_run(end) : why_not_started(end); !why.empty()) {
     told.problem = std::move(why);
     told.blocked = true;
     into.failure = failure_kind::environment;
@@ -241,7 +248,7 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
     text += "\n" + end.err;
   if (is_readable(s))
     r.printed = shortened(clean(without_escapes(end.out + end.err)), shown_output_bytes);
-  const bool has_run = why_not_run(end).empty();
+  const bool has_run = why_not_started(end).empty();
   if (!s.report.empty() && has_run) {
     auto file = ports_.files.read_below(order_.root, s.report, report_bytes);
     text = file ? std::move(*file) : std::string();
@@ -259,8 +266,11 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
       r.told.problem = to_string(report.error());
   }
   if (!r.told.problem.empty()) {
+    auto why = why_not_run(end);
     r.told.blocked = true;
-    r.failure = failure_kind::deterministic;
+    r.failure = why.empty() ? failure_kind::deterministic : failure_kind::environment;
+    if (!why.empty())
+      r.told.problem = clean(why);
     return r;
   }
   if (builds(s)) {

@@ -63,7 +63,11 @@ class scanning {
   std::map<std::string, scanner_result> proved_;
 };
 
-/// Why the program did not do its work, of which nobody is at fault but the machine; empty: it did.
+/// Why the program could not be started, of which nobody is at fault but the machine; empty: it
+/// was.
+std::string why_not_started(const command_end& end);
+/// The same of a program that has told nothing else: its last words may be that a part of it is
+/// missing.
 std::string why_not_run(const command_end& end);
 
 } // namespace boyd::improve
