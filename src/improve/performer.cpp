@@ -1,7 +1,6 @@
 #include "boyd/improve/performer.hpp"
 
 #include "boyd/config/redact.hpp"
-#include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/improve/patch.hpp"
@@ -486,6 +485,8 @@ class performer {
   void perform(const effect::judge& e) {
     auto patch = judge(e);
     refused_ = patch || e.is_diff ? std::string() : e.answer;
+    if (patch)
+      write_diff(*patch);
     take(core_->on_judged(std::move(patch), ports_.clock.now()));
   }
 
@@ -692,14 +693,10 @@ class performer {
 
   void perform(const effect::report&) {
     const auto& s = core_->state();
-    const auto day = outputs_ + "/" + s.cycle_id.substr(0, day_characters);
-    const auto directory = day + "/" + s.cycle_id;
-    if (auto done = ports_.files.make_directories(directory); !done) {
-      broken_ = std::move(done.error());
+    const auto directory = made_directory();
+    if (directory.empty())
       return;
-    }
-    if (s.execution.patch)
-      write(directory + "/patch.diff", patch_text(*s.execution.patch));
+    const auto day = outputs_ + "/" + s.cycle_id.substr(0, day_characters);
     for (const auto& place : {directory + "/", day + "/latest_"}) {
       write(place + "candidates.json", candidates_json(s));
       write(place + "report.json", report_json(s));
@@ -707,18 +704,28 @@ class performer {
     tell(std::string(name_of(s.status)) + ": " + s.reason);
   }
 
-  /// What the patch changes, for people: as it stands now, while it waits for approval. Secrets
-  /// that the file has already are not shown.
-  std::string patch_text(const accepted_patch& p) {
+  /// Of what people read of this cycle; empty: it cannot be made.
+  std::string made_directory() {
+    auto directory = directory_of(order_.root, order_.settings, core_->state().cycle_id);
+    auto done = ports_.files.make_directories(directory);
+    if (done)
+      return directory;
+    broken_ = std::move(done.error());
+    return {};
+  }
+
+  /// What the patch changes, for people. Its files are still those that it was made for.
+  void write_diff(const accepted_patch& p) {
+    const auto directory = made_directory();
+    if (directory.empty())
+      return;
     std::string text = "# " + p.summary + "\n# digest " + p.digest + "\n";
     for (const auto& c : p.changes) {
       const auto there = ports_.tree.look(order_.root, c.path, patched_file_bytes);
-      const auto before =
-          there && sha256_hex(there->content) == c.before_hash ? there->content : std::string();
       text += "# " + std::string(name_of(c.action)) + " " + c.path + "\n" +
-              render_diff(c.path, before, c.after);
+              render_diff(c.path, there ? there->content : std::string(), c.after);
     }
-    return config::redact_text(std::move(text), order_.settings.secrets);
+    write(directory + "/patch.diff", config::redact_text(std::move(text), order_.settings.secrets));
   }
 
   const improve_order& order_;
@@ -736,6 +743,11 @@ class performer {
 };
 
 } // namespace
+
+std::string directory_of(const std::string& root, const improve_settings& settings,
+                         const std::string& cycle_id) {
+  return root + "/" + settings.outputs + "/" + cycle_id.substr(0, day_characters) + "/" + cycle_id;
+}
 
 result<cycle_state> latest_state(const std::string& root, const improve_settings& settings,
                                  file_system& files) {

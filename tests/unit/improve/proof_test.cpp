@@ -447,6 +447,41 @@ TEST_CASE("tests that change files which git knows cost no question") {
   CHECK(asked == 0);
 }
 
+TEST_CASE("patch.diff takes back what was done, when it was approved as well as at once") {
+  for (const bool approves : {false, true}) {
+    cycle_lab lab{{"a.txt", "first\nbad\nlast"}, {"gone.txt", "x\n"}};
+    lab.has_tests([&] {
+      return std::string(lab.tree.get("a.txt") == "first\ngood\nlast" ? "ok 1 - a\n"
+                                                                      : "not ok 1 - a\n");
+    });
+    lab.order.options.approve = approves;
+    lab.answer = [](const std::string&) {
+      return nlohmann::json{
+          {"files",
+           {{{"path", "a.txt"}, {"action", "modify"}, {"content", "first\ngood\nlast"}},
+            {{"path", "new.txt"}, {"action", "create"}, {"content", "n\n"}},
+            {{"path", "gone.txt"}, {"action", "delete"}}}}}
+          .dump();
+    };
+    auto s = lab.cycle();
+    if (approves) {
+      REQUIRE(s.awaits_approval());
+      lab.order.resume = true;
+      lab.order.options.approved = s.execution.patch->digest;
+      s = lab.cycle();
+    }
+    INFO(s.reason);
+    REQUIRE(s.outcome == "SUCCESS");
+    const auto diff = directory_of(lab.order.root, lab.order.settings, s.cycle_id) + "/patch.diff";
+    const auto git = "git -C '" + lab.order.root + "' apply ";
+    CHECK(std::system((git + "-R --check '" + diff + "'").c_str()) == 0);
+    CHECK(std::system((git + "--check '" + diff + "' 2>/dev/null").c_str()) != 0);
+    CHECK(std::system((git + "-R '" + diff + "'").c_str()) == 0);
+    CHECK(lab.tree.get("a.txt") == "first\nbad\nlast");
+    CHECK(lab.tree.get("gone.txt") == "x\n");
+  }
+}
+
 TEST_CASE("a dry run leaves a patch that waits for approval as it is") {
   cycle_lab lab{{"README.md", bad_link}};
   lab.order.options.approve = true;
