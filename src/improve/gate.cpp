@@ -227,6 +227,20 @@ bool loses_secret(const std::string& before, const std::string& after,
          config::redact_text(before, secrets) != before;
 }
 
+/// What a person who reads the patch would not see.
+result<void> check_visible(const proposed_change& c, const std::string& before,
+                           const std::string& after) {
+  const auto had = hidden_in(before);
+  for (const auto& [code, n] : hidden_in(after)) {
+    const auto it = had.find(code);
+    if (n > (it == had.end() ? 0 : it->second))
+      return refuse(c.path, "the new content has a character that nobody sees (" +
+                                name_of_character(code) +
+                                ", a control character or a mark of direction)");
+  }
+  return {};
+}
+
 result<std::string> content_of(const proposed_change& c, const tree_entry& there,
                                const gate_rules& rules) {
   if (c.action == action_t::remove)
@@ -244,6 +258,8 @@ result<std::string> content_of(const proposed_change& c, const tree_entry& there
     return refuse(c.path, "the new content is binary, or not UTF-8");
   if (c.action == action_t::modify && *after == there.content)
     return fail(errc::invalid_argument, "the patch changes nothing in it", c.path);
+  if (auto done = check_visible(c, there.content, *after); !done)
+    return fail(std::move(done.error()));
   if (adds_secret(there.content, *after))
     return refuse(c.path, "the new content has something that looks like a secret");
   if (loses_secret(there.content, *after, rules.secrets))

@@ -163,6 +163,12 @@ class performer {
       waiting_for_a_person_ = std::move(*s);
       return fail(errc::conflict, "a patch waits for a person");
     }
+    if (s->awaits_approval() && order_.options.apply && !order_.resume)
+      return fail(errc::conflict, "the patch of cycle " + s->cycle_id + " waits for a person",
+                  directory_of(order_.root, order_.settings, s->cycle_id) + "/patch.diff",
+                  "apply it: boyd improve --repo DIR --apply --resume --approved " +
+                      s->execution.patch->digest + "; or drop it: boyd improve retry " +
+                      (s->selected ? s->selected->task_id : std::string("TASK")) + " --repo DIR");
     // A dry run asks for nothing and leaves nothing: what waits for a person goes on waiting.
     keeps_state_ = s->awaits_approval() && !order_.options.apply;
     if (order_.resume)

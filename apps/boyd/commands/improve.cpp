@@ -11,6 +11,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/script.hpp"
+#include "boyd/improve/patch.hpp"
 #include "boyd/improve/performer.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -338,6 +339,19 @@ class improvement {
     print(t.paint(good ? colour::good : colour::warn, std::string(name_of(s.status))) + " " +
           s.cycle_id + ": " + printable(s.reason) +
           (s.commit.empty() ? "" : " (commit " + s.commit.substr(0, 10) + ")") + "\n");
+    if (s.awaits_approval())
+      show_patch(s, t);
+  }
+
+  /// What is to be approved, with all that is in it.
+  void show_patch(const cycle_state& s, const terminal& t) const {
+    const auto file = directory_of(root_, settings_, s.cycle_id) + "/patch.diff";
+    print(t.paint(colour::bold, "patch: ") + printable(file) + "\n");
+    const auto diff = local_.files->read(file, patched_file_bytes);
+    print(diff ? with_hidden_shown(sanitize_utf8(*diff))
+               : "it cannot be shown: " + printable(to_string(diff.error())) + "\n");
+    if (s.selected)
+      print("to drop it: boyd improve retry " + s.selected->task_id + " --repo DIR\n");
   }
 
   static void show_scanners(const cycle_state& s, const terminal& t) {

@@ -224,7 +224,8 @@ std::vector<candidate> candidates_of(const std::vector<finding>& findings, const
 /// Source and rule of a task: what worked for one may work for another.
 std::string kind_of_task(const candidate& c);
 
-/// Takes a paused or quarantined task up again, without strikes. `task`: its id, or a beginning
+/// Takes a paused or quarantined task up again, without strikes; of one whose patch waits for a
+/// person the patch is dropped. `task`: its id, or a beginning
 /// that only one of them has. Its id; `not_found`, `invalid_argument` (several begin so).
 result<std::string> take_up(cycle_state& s, const std::string& task);
 /// Takes up all tasks whose file is not what it was when they were set aside.

@@ -50,6 +50,11 @@ class cycle_lab {
     return *state;
   }
 
+  result<improve::cycle_state> try_cycle() { return improve::run_cycle(order, ports()); }
+  result<std::string> retry(const std::string& task) {
+    return improve::retry_task(order, ports(), task);
+  }
+
   std::string commit(const std::string& message) {
     const auto all = repository_->changes();
     REQUIRE(all);
@@ -105,7 +110,7 @@ class cycle_lab {
               return a;
             },
             {},
-            {1, 1, nonce},
+            {1, 1, nonce, {}},
             [nonce](const improve::lock_holder& h) { return h.nonce == nonce; },
             {},
             {}};

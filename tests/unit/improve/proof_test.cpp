@@ -447,6 +447,26 @@ TEST_CASE("tests that change files which git knows cost no question") {
   CHECK(asked == 0);
 }
 
+TEST_CASE("a patch that waits is replaced by no other cycle, and can be dropped") {
+  cycle_lab lab{{"README.md", bad_link}};
+  lab.order.options.approve = true;
+  lab.answer = [](const std::string&) { return patch_of("README.md", "modify", "See it.\n"); };
+  const auto waiting = lab.cycle();
+  REQUIRE(waiting.awaits_approval());
+  const auto state = lab.tree.get("_outputs/agi_kernel/state.json");
+  const auto refused = lab.try_cycle();
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == errc::conflict);
+  CHECK_THAT(refused.error().where, Contains("/patch.diff"));
+  CHECK_THAT(refused.error().next, Contains(waiting.execution.patch->digest) &&
+                                       Contains("retry " + waiting.selected->task_id));
+  CHECK(lab.tree.get("_outputs/agi_kernel/state.json") == state);
+  CHECK(lab.retry(waiting.selected->task_id).value_or("") == waiting.selected->task_id);
+  const auto again = lab.cycle();
+  CHECK(again.awaits_approval());
+  CHECK(again.cycle_id != waiting.cycle_id);
+}
+
 TEST_CASE("patch.diff takes back what was done, when it was approved as well as at once") {
   for (const bool approves : {false, true}) {
     cycle_lab lab{{"a.txt", "first\nbad\nlast"}, {"gone.txt", "x\n"}};
