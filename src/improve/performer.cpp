@@ -2,6 +2,7 @@
 
 #include "boyd/config/redact.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/core/workspace_path.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/improve/patch.hpp"
 #include "boyd/improve/protection.hpp"
@@ -386,11 +387,22 @@ class performer {
                      "), by a person or by what ran: commit them, or take them back";
   }
 
+  /// Files that git knows; without a repository none.
+  std::set<std::string> known_files() {
+    auto repository = ports_.repositories.open(order_.root, {});
+    auto known = repository ? (*repository)->tracked_paths()
+                            : result<std::vector<std::string>>(std::vector<std::string>());
+    if (!known)
+      return {};
+    return {std::make_move_iterator(known->begin()), std::make_move_iterator(known->end())};
+  }
+
   gate_rules rules() {
     gate_rules r{order_.root, {order_.settings.outputs, order_.settings.logs}, {}};
     if (order_.settings.file.starts_with(order_.root + "/"))
       r.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
-    r.protected_paths = {order_.settings.protect, files_run(order_.settings, order_.root),
+    r.protected_paths = {order_.settings.protect,
+                         files_run(order_.settings, order_.root, known_files()),
                          order_.settings.may_change, order_.settings.may_change_tests};
     r.secrets = order_.settings.secrets;
     if (core_->state().selected)
@@ -452,7 +464,9 @@ class performer {
     parts.closed = order_.settings.protect;
     for (const auto& own : {order_.settings.outputs, order_.settings.logs})
       parts.closed.push_back(own + "/**");
-    std::ranges::move(files_run(order_.settings, order_.root), std::back_inserter(parts.closed));
+    const auto known = known_files();
+    std::ranges::move(files_run(order_.settings, order_.root, known),
+                      std::back_inserter(parts.closed));
     parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
                            "settings of tests, linters, editors and agents)");
     if (!order_.settings.may_change_tests)
@@ -465,11 +479,17 @@ class performer {
     std::ranges::move(places_in(core_->state().execution.evidence + "\n" + e.task.what.message),
                       std::back_inserter(places));
     std::size_t room = shown_file_bytes;
-    for (const auto& place : places) {
-      const bool is_known =
-          std::ranges::find(parts.files, place.path, &prompt_file::path) != parts.files.end();
-      if (place.path.empty() || is_known || parts.files.size() == shown_files)
+    for (auto& place : places) {
+      // What git does not know is nobody's business but a person's, whatever an output names.
+      const auto path = workspace_path(order_.root, place.path);
+      if (!path || !known.contains(*path) || parts.files.size() == shown_files ||
+          std::ranges::find(parts.files, *path, &prompt_file::path) != parts.files.end())
         continue;
+      // Nor what a link leads to.
+      if (const auto there = ports_.inside.find(order_.root, *path);
+          !there || there->where != *path)
+        continue;
+      place.path = *path;
       if (auto file = file_at(place, room)) {
         room -= std::min(room, file->text.size());
         parts.files.push_back(std::move(*file));

@@ -2,6 +2,7 @@
 
 #include "boyd/improve/finding.hpp"
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +20,12 @@ struct protection {
   bool may_change_tests = false;         ///< files that hold tests are open, too
 };
 
-/// Files of the repository that a cycle runs: programs of scanners, of the gate and of the
-/// executor, and scripts that an interpreter among these is given. Pure.
-std::vector<std::string> files_run(const improve_settings& s, const std::string& root);
+/// Files of the repository that a cycle runs, or that say what is run: programs of scanners, their
+/// builds, the gate and the executor, scripts that an interpreter among these is given, and every
+/// other word of these commands that names one of `known`. Of a linter's words those behind its
+/// program are what it looks at, and stay out. Pure.
+std::vector<std::string> files_run(const improve_settings& s, const std::string& root,
+                                   const std::set<std::string>& known);
 
 /// Whether a file is one of tests, by its name or its directory's: tests/, test_a.py,
 /// ShopTest.java.

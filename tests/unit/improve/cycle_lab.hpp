@@ -44,6 +44,8 @@ class cycle_lab {
   }
 
   improve::cycle_state cycle() {
+    if (asks_agent)
+      order.settings.executors = order.options.executors = {{"agent", false}};
     const auto state = improve::run_cycle(order, ports());
     INFO((state ? std::string() : to_string(state.error())));
     REQUIRE(state.has_value());
@@ -83,7 +85,8 @@ class cycle_lab {
   std::function<std::string(const std::string& prompt)> answer;
   std::function<std::string()> tests;
   std::function<void()> gate;
-  bool is_late = false; ///< a whole run of the tests takes too long
+  bool asks_agent = false; ///< the answer is one to a prompt
+  bool is_late = false;    ///< a whole run of the tests takes too long
 
  private:
   class ticking final : public clock_port {
@@ -109,7 +112,11 @@ class cycle_lab {
               a.text = answer("");
               return a;
             },
-            {},
+            [this](const improve::agent_order& o) {
+              improve::answer_end a;
+              a.text = answer(o.prompt);
+              return a;
+            },
             {1, 1, nonce, {}},
             [nonce](const improve::lock_holder& h) { return h.nonce == nonce; },
             {},

@@ -152,8 +152,57 @@ TEST_CASE("what a cycle runs is found in its commands") {
   s.scanners = {scanner};
   s.gate = {{"python3", "/repo/run.py"}, {"make", "check"}, {"/usr/bin/env", "x"}};
   s.executor.argv = {"tools/suggest", "--fast"};
-  const auto files = files_run(s, "/repo");
+  const auto files = files_run(s, "/repo", {});
   CHECK((files == std::vector<std::string>{"test.sh", "tools/one.sh", "run.py", "tools/suggest"}));
+}
+
+TEST_CASE("what a cycle runs is found behind other programs, too") {
+  const std::set<std::string> known{"run.sh", "lib/a.sh", "cases.txt", "build.sh",
+                                    "ask.py", "lint.sh",  "src.c",     "README.md"};
+  const auto run = [&](const std::vector<std::string>& argv, bool is_lint) {
+    improve_settings s;
+    scanner_settings scanner;
+    scanner.source = is_lint ? finding_source::lint : finding_source::test;
+    scanner.argv = argv;
+    s.scanners = {scanner};
+    return files_run(s, "/repo", known);
+  };
+  using files = std::vector<std::string>;
+  CHECK((run({"env", "X=1", "timeout", "5", "./run.sh"}, false) == files{"run.sh"}));
+  CHECK((run({"sh", "-c", "cd . && ./run.sh --list=cases.txt; . lib/a.sh"}, false) ==
+         files{"run.sh", "cases.txt", "lib/a.sh"}));
+  CHECK((run({"prove", "--file", "cases.txt"}, false) == files{"cases.txt"}));
+  CHECK((run({"prove", "no/such/file", "/repo/run.sh"}, false) == files{"run.sh"}));
+  // What a linter looks at is what is to be mended.
+  CHECK(run({"shellcheck", "run.sh"}, true).empty());
+  CHECK((run({"env", "X=1", "./lint.sh", "src.c"}, true) == files{"lint.sh"}));
+  CHECK((run({"timeout", "5", "sh", "lint.sh", "src.c"}, true) == files{"lint.sh"}));
+  CHECK((run({"sh", "-c", "./lint.sh src.c"}, true) == files{"lint.sh", "src.c"}));
+  improve_settings s;
+  scanner_settings scanner;
+  scanner.build = {"make", "-f", "build.sh"};
+  s.scanners = {scanner};
+  s.executor.argv = {"nice", "python3", "ask.py"};
+  CHECK((files_run(s, "/repo", known) == files{"build.sh", "ask.py"}));
+}
+
+TEST_CASE("a file that git does not know is shown to nobody, whatever an output names") {
+  cycle_lab lab{{"a.txt", "bad\n"}, {".gitignore", "secret.txt\n"}};
+  lab.tree.put("secret.txt", "what is private\n");
+  lab.tree.put("new.txt", "what is new\n");
+  lab.has_tests([&] {
+    return tap_of(lab) +
+           "# ./a.txt:1: secret.txt:1: new.txt:1:\n# secret.txt:1: x\n# new.txt:1: x\n";
+  });
+  std::string prompt;
+  lab.asks_agent = true;
+  lab.answer = [&](const std::string& text) {
+    prompt = text;
+    return patch_of("a.txt", "modify", "good\n");
+  };
+  CHECK(lab.cycle().outcome == "SUCCESS");
+  CHECK_THAT(prompt, Contains("[begin of a.txt]\nbad\n"));
+  CHECK_THAT(prompt, !Contains("what is private") && !Contains("what is new"));
 }
 
 TEST_CASE("files of tests are known by their names") {
