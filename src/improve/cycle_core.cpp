@@ -38,6 +38,16 @@ std::string free_id(const std::string& earlier, utc_time now) {
   return id <= earlier ? cycle_id_of(now) : id;
 }
 
+/// Why tests that took too long verify nothing; empty: all came to their end.
+std::string why_late(const scan_results& r) {
+  const auto late = std::ranges::find_if(
+      r.scanners, [](const auto& s) { return s.is_test && !s.longer_than.empty(); });
+  return late == r.scanners.end() ? std::string()
+                                  : late->name + " took longer than " + late->longer_than +
+                                        ", so no change can be verified: raise its timeout "
+                                        "(improve.scanners[].timeout)";
+}
+
 } // namespace
 
 cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& options,
@@ -156,7 +166,9 @@ cycle_effects cycle_core::select(utc_time now) {
     if (blocked != state_.results.scanners.end())
       return stop(improve_status::paused, blocked->name + " could not run: " + blocked->problem,
                   now);
-    return stop(improve_status::completed, "nothing was found", now);
+    auto late = state_.applies ? why_late(state_.results) : std::string();
+    return late.empty() ? stop(improve_status::completed, "nothing was found", now)
+                        : stop(improve_status::paused, std::move(late), now);
   }
   state_.selected = *chosen;
   if (!state_.applies)
@@ -165,6 +177,8 @@ cycle_effects cycle_core::select(utc_time now) {
     return stop(improve_status::paused,
                 preflight_.hindrance.empty() ? preflight_.dirty : preflight_.hindrance, now);
   // What tests cannot tell now they cannot tell of a patch either.
+  if (auto why = why_late(state_.results); !why.empty())
+    return stop(improve_status::paused, std::move(why), now);
   const auto silent = std::ranges::find_if(state_.results.scanners,
                                            [](const auto& s) { return s.blocked && s.is_test; });
   if (silent != state_.results.scanners.end())

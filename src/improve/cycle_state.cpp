@@ -131,7 +131,8 @@ json json_of(const scan_results& r) {
                         {"passed", s.passed},
                         {"problem", s.problem},
                         {"blocked", s.blocked},
-                        {"is_test", s.is_test}});
+                        {"is_test", s.is_test},
+                        {"longer_than", s.longer_than}});
   return {{"scanners", std::move(scanners)},  {"lint_errors", r.lint_errors},
           {"test_failures", r.test_failures}, {"hygiene_issues", r.hygiene_issues},
           {"total_issues", r.total_issues},   {"advice", r.advice}};
@@ -142,7 +143,8 @@ scan_results results_of(const json& j) {
   for (const auto& s : j.at("scanners"))
     r.scanners.push_back({s.at("name"), s.at("errors"), s.at("failures"), s.at("passed"),
                           s.at("problem"), s.at("blocked"), s.value("is_test", false),
-                          s.value("passed_tests", std::vector<std::string>())});
+                          s.value("passed_tests", std::vector<std::string>()),
+                          s.value("longer_than", "")});
   r.lint_errors = j.at("lint_errors");
   r.test_failures = j.at("test_failures");
   r.hygiene_issues = j.at("hygiene_issues");

@@ -161,8 +161,7 @@ void scanning::judge_end(const scanner_settings& s, const command_end& end, seen
     return;
   }
   if (end.timed_out) {
-    told.problem =
-        "it took longer than " + format_duration(time_for(s)) + "; what it had told by then counts";
+    told.problem = "it took longer than " + told.longer_than + "; what it had told by then counts";
     into.failure = failure_kind::transient;
     return;
   }
@@ -243,6 +242,8 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
       s.report.empty() ? result<file_info>(file_info{}) : ports_.files.stat(report_path);
   const auto end =
       ports_.run({command.argv, order_.root, {}, time_for(s), command.environment, {}});
+  if (end.timed_out)
+    r.told.longer_than = format_duration(time_for(s));
   std::string text = end.out;
   if (tells_on_both(s.parser))
     text += "\n" + end.err;

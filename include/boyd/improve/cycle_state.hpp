@@ -54,6 +54,7 @@ struct scanner_result {
   /// Names of those that passed, sorted, where the parser knows them and they are not longer than
   /// kept_names_bytes altogether: otherwise only their number is known.
   std::vector<std::string> passed_tests{};
+  std::string longer_than{}; ///< the time that it had, and that was too short; empty: it ended
 };
 
 struct scan_results {

@@ -293,14 +293,25 @@ TEST_CASE("behind a gate of the operator's no fewer tests may run than before") 
   CHECK((lab.print() == before));
 }
 
-TEST_CASE("tests that take too long have no number to compare, and one of them proves the task") {
+TEST_CASE("tests that take too long cannot verify anything, and nobody is asked") {
   cycle_lab lab{{"a.txt", "bad\n"}};
   lab.has_tests([&] { return tap_of(lab); });
   lab.has_gate([] {});
   lab.is_late = true;
   lab.order.settings.scanners.front().proof = {"one", "{test}"};
-  lab.answer = [](const std::string&) { return patch_of("a.txt", "modify", "good\n"); };
-  CHECK(lab.cycle().outcome == "SUCCESS");
+  int asked = 0;
+  lab.answer = [&](const std::string&) {
+    ++asked;
+    return patch_of("a.txt", "modify", "good\n");
+  };
+  const auto s = lab.cycle();
+  CHECK(s.status == improve_status::paused);
+  CHECK(s.strikes.empty());
+  CHECK_THAT(s.reason, Contains("tests took longer than 10m") && Contains("timeout"));
+  CHECK(asked == 0);
+  // A dry run still says what it would do.
+  lab.order.options.apply = false;
+  CHECK(lab.cycle().status == improve_status::completed);
 }
 
 TEST_CASE("what stands in a protected file is blocked, and says how to open it") {
