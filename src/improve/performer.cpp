@@ -425,7 +425,8 @@ class performer {
 
   void perform(const effect::recheck& e) {
     tell("checking again: " + e.task.title);
-    take(core_->on_recheck(scanning_.prove(e.task, core_->state()), ports_.clock.now()));
+    // The scan was the first run, this is the second.
+    take(core_->on_recheck(scanning_.recheck(e.task, core_->state()), ports_.clock.now()));
   }
 
   void perform(const effect::ask& e) {

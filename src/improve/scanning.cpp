@@ -448,10 +448,15 @@ check_end scanning::prove_once(const candidate& task, const cycle_state& before)
           std::move(printed)};
 }
 
-check_end scanning::prove(const candidate& task, const cycle_state& before) {
+check_end scanning::recheck(const candidate& task, const cycle_state& before) {
   auto end = prove_once(task, before);
   for (int i = 1; i < most_tries && end.failure == failure_kind::transient; ++i)
     end = prove_once(task, before);
+  return end;
+}
+
+check_end scanning::prove(const candidate& task, const cycle_state& before) {
+  auto end = recheck(task, before);
   if (end.passed || end.failure != failure_kind::deterministic ||
       task.what.from != finding_source::test)
     return end;

@@ -29,7 +29,10 @@ class scanning {
   scanning(const improve_order& order, const improve_ports& ports) : order_(order), ports_(ports) {}
 
   whole_scan scan();
-  /// Whether the task's finding is gone, as `before` counts it. `passed`: it is.
+  /// Whether the task's finding is gone, as `before` counts it. `passed`: it is. Only what passes
+  /// by itself is tried again.
+  check_end recheck(const candidate& task, const cycle_state& before);
+  /// The same of a changed tree, where a failing test is run once more: it may be a flaky one.
   check_end prove(const candidate& task, const cycle_state& before);
   /// The configured gate, or every scanner again: nothing new may be found.
   check_end guard(const cycle_state& before);

@@ -392,6 +392,22 @@ TEST_CASE("a patch whose tests change another file is not verified") {
   CHECK(lab.tree.get("a.txt") == "bad\n");
 }
 
+TEST_CASE("a failing test runs once more before anybody is asked, and not twice") {
+  cycle_lab lab{{"a.txt", "bad\n"}};
+  int runs = 0;
+  lab.has_tests([&] {
+    ++runs;
+    return tap_of(lab);
+  });
+  int runs_before = 0;
+  lab.answer = [&](const std::string&) {
+    runs_before = runs;
+    return patch_of("a.txt", "modify", "good\n");
+  };
+  CHECK(lab.cycle().outcome == "SUCCESS");
+  CHECK(runs_before == 2);
+}
+
 TEST_CASE("what a failed patch changed beside its own files is named") {
   cycle_lab lab{{"a.txt", "bad\n"}, {"b.txt", "b\n"}};
   lab.has_tests([&] {
