@@ -65,7 +65,8 @@ cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& op
   s.quarantined = earlier.quarantined;
   s.set_aside = earlier.set_aside;
   s.answers = earlier.answers;
-  return cycle_core(std::move(s), options.executors);
+  s.untold = earlier.untold;
+  return cycle_core(std::move(s), options);
 }
 
 result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& options) {
@@ -81,14 +82,14 @@ result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& op
     open.status = improve_status::running;
     open.approved = options.approved;
     open.completed_at.reset();
-    return cycle_core(std::move(open), options.executors);
+    return cycle_core(std::move(open), options);
   }
   if (!open.is_open())
     return fail(errc::refused,
                 "no cycle is interrupted: the last one, " + open.cycle_id + ", is " +
                     std::string(name_of(open.status)),
                 {}, "begin another one without --resume");
-  return cycle_core(std::move(open), options.executors);
+  return cycle_core(std::move(open), options);
 }
 
 void cycle_core::complete(phase done, phase next) {
@@ -433,6 +434,10 @@ cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_ti
   state_.status = status;
   state_.reason = std::move(reason);
   state_.completed_at = now;
+  if (!state_.outcome.empty() && !told_elsewhere_) {
+    state_.untold.push_back(end_event(state_));
+    keep_newest(state_.untold, kept_untold);
+  }
   if (!state_.awaits_approval()) {
     state_.at = phase::checkpoint;
     state_.last_completed = phase::checkpoint;

@@ -267,6 +267,7 @@ void read_kept(const json& j, cycle_state& s) {
   s.quarantined = j.at("quarantined").get<std::vector<std::string>>();
   s.set_aside = j.value("set_aside", std::map<std::string, std::string>());
   s.answers = j.at("answers");
+  s.untold = j.value("untold", std::vector<std::string>());
 }
 
 /// Throws what nlohmann throws.
@@ -352,6 +353,7 @@ std::string state_json(const cycle_state& s) {
   j["quarantined"] = s.quarantined;
   j["set_aside"] = s.set_aside;
   j["answers"] = s.answers;
+  j["untold"] = s.untold;
   return dumped(j);
 }
 

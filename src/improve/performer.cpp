@@ -33,32 +33,6 @@ bool lies_in(const std::string& path, const std::string& place) {
   return path == place || path.starts_with(place + "/");
 }
 
-/// Words of programs for what passes by itself.
-bool sounds_passing(const command_end& end) {
-  constexpr std::array<std::string_view, 6> words{"rate limit", "Too Many Requests",
-                                                  "overloaded", "Connection refused",
-                                                  "timed out",  "Temporary failure"};
-  return std::ranges::any_of(words, [&](auto w) {
-    return end.err.find(w) != std::string::npos || end.out.find(w) != std::string::npos;
-  });
-}
-
-answer_end answer_of(const command_end& end) {
-  if (auto why = why_not_run(end); !why.empty())
-    return {{}, failure_kind::environment, std::move(why)};
-  if (end.timed_out)
-    return {{}, failure_kind::transient, "it took too long"};
-  if (end.cut > 0)
-    return {{}, failure_kind::deterministic, "its answer is too long"};
-  if (end.exit_code == 0)
-    return {end.out, failure_kind::none, {}};
-  const auto told = first_line(end.err.empty() ? end.out : end.err);
-  return {{},
-          sounds_passing(end) ? failure_kind::transient : failure_kind::deterministic,
-          config::redact_text("code " + std::to_string(end.exit_code) + ": " + sanitize_utf8(told),
-                              {})};
-}
-
 /// One cycle being carried out.
 class performer {
  public:
@@ -104,6 +78,18 @@ class performer {
     if (broken_)
       return fail(std::move(*broken_));
     return id;
+  }
+
+  result<void> told(const std::vector<std::string>& ends) {
+    if (auto done = prepare(); !done)
+      return done;
+    auto state = earlier();
+    if (!state)
+      return fail(std::move(state.error()));
+    std::erase_if(state->untold,
+                  [&](const auto& e) { return std::ranges::find(ends, e) != ends.end(); });
+    write(outputs_ + "/state.json", state_json(*state), true);
+    return broken_ ? fail(std::move(*broken_)) : result<void>();
   }
 
  private:
@@ -792,6 +778,11 @@ result<cycle_state> run_cycle(const improve_order& order, const improve_ports& p
 result<std::string> retry_task(const improve_order& order, const improve_ports& ports,
                                const std::string& task) {
   return performer(order, ports).retry(task);
+}
+
+result<void> mark_told(const improve_order& order, const improve_ports& ports,
+                       const std::vector<std::string>& told) {
+  return performer(order, ports).told(told);
 }
 
 } // namespace boyd::improve

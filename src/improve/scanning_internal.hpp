@@ -73,4 +73,7 @@ std::string why_not_started(const command_end& end);
 /// missing.
 std::string why_not_run(const command_end& end);
 
+/// What a program of an executor answered, or why it did not.
+answer_end answer_of(const command_end& end);
+
 } // namespace boyd::improve

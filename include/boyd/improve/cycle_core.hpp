@@ -24,6 +24,7 @@ struct cycle_options {
   /// From the weakest to the strongest: the next one is asked after a failed verification, or
   /// after three refused patches. Empty: one without a name.
   std::vector<proposer> executors{};
+  bool told_elsewhere = false; ///< whoever runs it takes its end to a log of facts
 };
 
 /// What is so before anything is done.
@@ -127,8 +128,9 @@ class cycle_core {
   const cycle_state& state() const noexcept { return state_; }
 
  private:
-  cycle_core(cycle_state s, std::vector<proposer> executors)
-      : state_(std::move(s)), executors_(std::move(executors)) {}
+  cycle_core(cycle_state s, const cycle_options& options)
+      : state_(std::move(s)), executors_(options.executors),
+        told_elsewhere_(options.told_elsewhere) {}
   void complete(phase done, phase next);
   cycle_effects select(utc_time now);
   effect::ask asked() const;
@@ -145,6 +147,7 @@ class cycle_core {
 
   cycle_state state_;
   std::vector<proposer> executors_;
+  bool told_elsewhere_ = false;
   preflight preflight_;
   int passing_failures_ = 0; ///< of the executor, in a row
   bool has_looked_ = false;

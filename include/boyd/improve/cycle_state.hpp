@@ -178,6 +178,8 @@ struct cycle_state {
   /// Of paused and quarantined tasks: the hash of the file that they name, as it was then.
   std::map<std::string, std::string> set_aside;
   std::int64_t answers = 0; ///< of the executor, in all cycles
+  /// Ends of cycles (end_event) that the home's log of facts may not have yet, the oldest first.
+  std::vector<std::string> untold;
 
   /// A crash happened inside `at`.
   bool is_open() const { return status == improve_status::running; }
@@ -192,6 +194,7 @@ inline constexpr std::size_t state_bytes = std::size_t{32} << 20;
 inline constexpr std::size_t kept_names_bytes = std::size_t{2} << 20;
 inline constexpr std::size_t kept_failures = 200;
 inline constexpr std::size_t kept_successes = 200;
+inline constexpr std::size_t kept_untold = 50;
 inline constexpr int strikes_that_pause = 3;
 
 std::string state_json(const cycle_state& s);

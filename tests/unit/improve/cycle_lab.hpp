@@ -57,6 +57,10 @@ class cycle_lab {
     return improve::retry_task(order, ports(), task);
   }
 
+  result<void> mark_told(const std::vector<std::string>& ends) {
+    return improve::mark_told(order, ports(), ends);
+  }
+
   std::string commit(const std::string& message) {
     const auto all = repository_->changes();
     REQUIRE(all);

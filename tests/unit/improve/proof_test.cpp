@@ -523,6 +523,25 @@ TEST_CASE("tests that change files which git knows cost no question") {
   CHECK(asked == 0);
 }
 
+TEST_CASE("the end of a cycle is kept until it was told") {
+  cycle_lab lab{{"README.md", bad_link}};
+  lab.answer = [](const std::string&) { return std::string("no patch"); };
+  const auto first = lab.cycle();
+  REQUIRE(first.untold.size() == 1);
+  CHECK_THAT(first.untold.front(), Contains(first.cycle_id) && Contains("\"FAILURE\""));
+  // Nobody heard of it: the next cycle still has it.
+  const auto second = lab.cycle();
+  REQUIRE(second.untold.size() == 2);
+  CHECK(second.untold.front() == first.untold.front());
+  REQUIRE(lab.mark_told(first.untold).has_value());
+  const auto left = latest_state(lab.order.root, lab.order.settings, *lab.tree.files).value();
+  CHECK((left.untold == std::vector<std::string>{second.untold.back()}));
+  CHECK(left.cycle_id == second.cycle_id);
+  // A node hears of it by itself.
+  lab.order.options.told_elsewhere = true;
+  CHECK((lab.cycle().untold == left.untold));
+}
+
 TEST_CASE("a patch that waits is replaced by no other cycle, and can be dropped") {
   cycle_lab lab{{"README.md", bad_link}};
   lab.order.options.approve = true;
