@@ -81,10 +81,14 @@ result<std::string> take_up(cycle_state& s, const std::string& task) {
     for (const auto& id : *list)
       if (id == task || (!task.empty() && id.starts_with(task)))
         found.insert(id);
+  const auto waiting = s.awaits_approval() && s.selected ? s.selected->task_id : std::string();
+  if (!waiting.empty() && !task.empty() && waiting.starts_with(task))
+    found.insert(waiting);
   if (found.contains(task))
     found = {task};
   if (found.empty())
-    return fail(errc::not_found, "no task of this name is paused or quarantined", task,
+    return fail(errc::not_found,
+                "no task of this name is paused, quarantined or waits for approval", task,
                 "see them: boyd improve report");
   if (found.size() > 1)
     return fail(errc::invalid_argument, "several tasks begin like this", task,
@@ -94,6 +98,10 @@ result<std::string> take_up(cycle_state& s, const std::string& task) {
   std::erase(s.quarantined, id);
   s.strikes.erase(id);
   s.set_aside.erase(id);
+  if (id == waiting) {
+    s.execution.patch.reset();
+    s.reason = "the patch that waited for a person was dropped";
+  }
   return id;
 }
 

@@ -38,6 +38,16 @@ std::string free_id(const std::string& earlier, utc_time now) {
   return id <= earlier ? cycle_id_of(now) : id;
 }
 
+/// Why tests that took too long verify nothing; empty: all came to their end.
+std::string why_late(const scan_results& r) {
+  const auto late = std::ranges::find_if(
+      r.scanners, [](const auto& s) { return s.is_test && !s.longer_than.empty(); });
+  return late == r.scanners.end() ? std::string()
+                                  : late->name + " took longer than " + late->longer_than +
+                                        ", so no change can be verified: raise its timeout "
+                                        "(improve.scanners[].timeout)";
+}
+
 } // namespace
 
 cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& options,
@@ -55,7 +65,8 @@ cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& op
   s.quarantined = earlier.quarantined;
   s.set_aside = earlier.set_aside;
   s.answers = earlier.answers;
-  return cycle_core(std::move(s), options.executors);
+  s.untold = earlier.untold;
+  return cycle_core(std::move(s), options);
 }
 
 result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& options) {
@@ -71,14 +82,14 @@ result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& op
     open.status = improve_status::running;
     open.approved = options.approved;
     open.completed_at.reset();
-    return cycle_core(std::move(open), options.executors);
+    return cycle_core(std::move(open), options);
   }
   if (!open.is_open())
     return fail(errc::refused,
                 "no cycle is interrupted: the last one, " + open.cycle_id + ", is " +
                     std::string(name_of(open.status)),
                 {}, "begin another one without --resume");
-  return cycle_core(std::move(open), options.executors);
+  return cycle_core(std::move(open), options);
 }
 
 void cycle_core::complete(phase done, phase next) {
@@ -156,7 +167,9 @@ cycle_effects cycle_core::select(utc_time now) {
     if (blocked != state_.results.scanners.end())
       return stop(improve_status::paused, blocked->name + " could not run: " + blocked->problem,
                   now);
-    return stop(improve_status::completed, "nothing was found", now);
+    auto late = state_.applies ? why_late(state_.results) : std::string();
+    return late.empty() ? stop(improve_status::completed, "nothing was found", now)
+                        : stop(improve_status::paused, std::move(late), now);
   }
   state_.selected = *chosen;
   if (!state_.applies)
@@ -165,6 +178,8 @@ cycle_effects cycle_core::select(utc_time now) {
     return stop(improve_status::paused,
                 preflight_.hindrance.empty() ? preflight_.dirty : preflight_.hindrance, now);
   // What tests cannot tell now they cannot tell of a patch either.
+  if (auto why = why_late(state_.results); !why.empty())
+    return stop(improve_status::paused, std::move(why), now);
   const auto silent = std::ranges::find_if(state_.results.scanners,
                                            [](const auto& s) { return s.blocked && s.is_test; });
   if (silent != state_.results.scanners.end())
@@ -419,6 +434,10 @@ cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_ti
   state_.status = status;
   state_.reason = std::move(reason);
   state_.completed_at = now;
+  if (!state_.outcome.empty() && !told_elsewhere_) {
+    state_.untold.push_back(end_event(state_));
+    keep_newest(state_.untold, kept_untold);
+  }
   if (!state_.awaits_approval()) {
     state_.at = phase::checkpoint;
     state_.last_completed = phase::checkpoint;

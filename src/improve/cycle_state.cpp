@@ -131,7 +131,8 @@ json json_of(const scan_results& r) {
                         {"passed", s.passed},
                         {"problem", s.problem},
                         {"blocked", s.blocked},
-                        {"is_test", s.is_test}});
+                        {"is_test", s.is_test},
+                        {"longer_than", s.longer_than}});
   return {{"scanners", std::move(scanners)},  {"lint_errors", r.lint_errors},
           {"test_failures", r.test_failures}, {"hygiene_issues", r.hygiene_issues},
           {"total_issues", r.total_issues},   {"advice", r.advice}};
@@ -141,7 +142,9 @@ scan_results results_of(const json& j) {
   scan_results r;
   for (const auto& s : j.at("scanners"))
     r.scanners.push_back({s.at("name"), s.at("errors"), s.at("failures"), s.at("passed"),
-                          s.at("problem"), s.at("blocked"), s.value("is_test", false)});
+                          s.at("problem"), s.at("blocked"), s.value("is_test", false),
+                          s.value("passed_tests", std::vector<std::string>()),
+                          s.value("longer_than", "")});
   r.lint_errors = j.at("lint_errors");
   r.test_failures = j.at("test_failures");
   r.hygiene_issues = j.at("hygiene_issues");
@@ -231,6 +234,13 @@ std::string dumped(const json& value) {
   return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
+/// The names are needed only while a patch may have to be compared with them.
+void add_names(const scan_results& r, json& results) {
+  for (std::size_t i = 0; i < r.scanners.size(); ++i)
+    if (!r.scanners[i].passed_tests.empty())
+      results["scanners"][i]["passed_tests"] = r.scanners[i].passed_tests;
+}
+
 json head_of(const cycle_state& s) {
   return {{"cycle_id", s.cycle_id},
           {"phase", name_of(s.at)},
@@ -257,6 +267,7 @@ void read_kept(const json& j, cycle_state& s) {
   s.quarantined = j.at("quarantined").get<std::vector<std::string>>();
   s.set_aside = j.value("set_aside", std::map<std::string, std::string>());
   s.answers = j.at("answers");
+  s.untold = j.value("untold", std::vector<std::string>());
 }
 
 /// Throws what nlohmann throws.
@@ -329,7 +340,10 @@ std::string state_json(const cycle_state& s) {
   j["candidates"] = list_of(s.candidates);
   j["selected_task"] = s.selected ? json_of(*s.selected) : json(nullptr);
   // Who reads it needs the contents only while the patch is not settled.
-  j["execution_result"] = json_of(s.execution, s.is_open() || s.awaits_approval());
+  const bool is_settled = !s.is_open() && !s.awaits_approval();
+  j["execution_result"] = json_of(s.execution, !is_settled);
+  if (!is_settled)
+    add_names(s.results, j["scan_results"]);
   j["verification_result"] = json_of(s.verification);
   j["commit"] = s.commit;
   j["failure_log"] = list_of(s.failure_log);
@@ -339,6 +353,7 @@ std::string state_json(const cycle_state& s) {
   j["quarantined"] = s.quarantined;
   j["set_aside"] = s.set_aside;
   j["answers"] = s.answers;
+  j["untold"] = s.untold;
   return dumped(j);
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <set>
 #include <utility>
@@ -151,24 +152,63 @@ result<void> check_presence(const proposed_change& c, const std::string& after,
                 "the finding stands in this file: what is deleted or emptied is not mended");
 }
 
-/// Comments that tell a linter to look away.
-std::size_t count_silencers(std::string_view text) {
-  constexpr std::array<std::string_view, 12> words{"NOLINT",
-                                                   "noqa",
-                                                   "nolint",
-                                                   "eslint-disable",
-                                                   "shellcheck disable",
-                                                   "pylint: dis",
-                                                   "ruff: no",
-                                                   "type: ignore",
-                                                   "ts-ignore",
-                                                   "SuppressWarnings",
-                                                   "#[allow(",
-                                                   "diagnostic ignored"};
+std::size_t count_of(std::string_view word, std::string_view text) {
   std::size_t n = 0;
-  for (const auto word : words)
-    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size()))
-      ++n;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size()))
+    ++n;
+  return n;
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+/// In small letters, with one blank between two words and none anywhere else.
+std::string squeezed(std::string_view text) {
+  std::string small;
+  bool is_apart = false;
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || c == '\t';
+    if (!is_blank) {
+      if (is_apart && is_word(c) && !small.empty() && is_word(small.back()))
+        small += ' ';
+      small += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    is_apart = is_blank;
+  }
+  return small;
+}
+
+/// What tells a linter to look away, squeezed.
+constexpr auto silencers = std::to_array<std::string_view>(
+    {// C and C++
+     "nolint", "diagnostic ignored", "pragma warning", "cppcheck-suppress", "coverity[",
+     "clang-format off",
+     // Python
+     "noqa", "pylint:dis", "pylint:skip-file", "ruff:no", "type:ignore",
+     "mypy:", "pyright:", "pyre-ignore", "pyre-fixme", "#nosec", "pragma:no cover", "fmt:off",
+     "fmt:skip", "isort:skip", "flake8:",
+     // JavaScript and TypeScript
+     "eslint-disable", "/*eslint", "ts-ignore", "ts-nocheck", "ts-expect-error", "biome-ignore",
+     "tslint:disable", "jshint ignore", "deno-lint-ignore", "oxlint-disable", "prettier-ignore",
+     "stylelint-disable", "istanbul ignore",
+     // Rust and Go
+     "#[allow(", "#![allow(", "#[expect(", "#![expect(", "#[cfg_attr(", "#![cfg_attr(",
+     "lint:ignore", "lint:file-ignore",
+     // Java, Kotlin, Swift, Ruby, PHP, Lua, Perl, Elixir
+     "suppresswarnings", "suppressfbwarnings", "@suppress(", "nosonar", "checkstyle:off",
+     "noinspection", "swiftlint:disable", "rubocop:disable", "rubocop:todo", "phpcs:ignore",
+     "phpcs:disable", "phpstan-ignore", "psalm-suppress", "luacheck:", "##no critic",
+     "credo:disable",
+     // Shells and documents
+     "shellcheck disable", "hadolint ignore", "yamllint disable", "markdownlint-disable",
+     "codespell:ignore", "tfsec:ignore", "checkov:skip"});
+
+std::size_t count_silencers(std::string_view text) {
+  const auto small = squeezed(text);
+  std::size_t n = 0;
+  for (const auto word : silencers)
+    n += count_of(word, small);
   return n;
 }
 
@@ -179,19 +219,26 @@ result<void> check_silence(const proposed_change& c, const std::string& before,
   return refuse(c.path, "it tells a linter to look away: what is not looked at is not mended");
 }
 
-std::size_t count_of(std::string_view word, std::string_view text) {
-  std::size_t n = 0;
-  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size()))
-    ++n;
-  return n;
-}
-
 /// Whoever was shown "[redacted]" wrote it in the place of a secret.
 bool loses_secret(const std::string& before, const std::string& after,
                   const std::vector<std::string>& secrets) {
   constexpr std::string_view mark = "[redacted]";
   return count_of(mark, after) > count_of(mark, before) &&
          config::redact_text(before, secrets) != before;
+}
+
+/// What a person who reads the patch would not see.
+result<void> check_visible(const proposed_change& c, const std::string& before,
+                           const std::string& after) {
+  const auto had = hidden_in(before);
+  for (const auto& [code, n] : hidden_in(after)) {
+    const auto it = had.find(code);
+    if (n > (it == had.end() ? 0 : it->second))
+      return refuse(c.path, "the new content has a character that nobody sees (" +
+                                name_of_character(code) +
+                                ", a control character or a mark of direction)");
+  }
+  return {};
 }
 
 result<std::string> content_of(const proposed_change& c, const tree_entry& there,
@@ -211,6 +258,8 @@ result<std::string> content_of(const proposed_change& c, const tree_entry& there
     return refuse(c.path, "the new content is binary, or not UTF-8");
   if (c.action == action_t::modify && *after == there.content)
     return fail(errc::invalid_argument, "the patch changes nothing in it", c.path);
+  if (auto done = check_visible(c, there.content, *after); !done)
+    return fail(std::move(done.error()));
   if (adds_secret(there.content, *after))
     return refuse(c.path, "the new content has something that looks like a secret");
   if (loses_secret(there.content, *after, rules.secrets))

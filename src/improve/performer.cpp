@@ -1,8 +1,8 @@
 #include "boyd/improve/performer.hpp"
 
 #include "boyd/config/redact.hpp"
-#include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/core/workspace_path.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/improve/patch.hpp"
 #include "boyd/improve/protection.hpp"
@@ -31,32 +31,6 @@ constexpr std::size_t shown_hash = 10;
 
 bool lies_in(const std::string& path, const std::string& place) {
   return path == place || path.starts_with(place + "/");
-}
-
-/// Words of programs for what passes by itself.
-bool sounds_passing(const command_end& end) {
-  constexpr std::array<std::string_view, 6> words{"rate limit", "Too Many Requests",
-                                                  "overloaded", "Connection refused",
-                                                  "timed out",  "Temporary failure"};
-  return std::ranges::any_of(words, [&](auto w) {
-    return end.err.find(w) != std::string::npos || end.out.find(w) != std::string::npos;
-  });
-}
-
-answer_end answer_of(const command_end& end) {
-  if (auto why = why_not_run(end); !why.empty())
-    return {{}, failure_kind::environment, std::move(why)};
-  if (end.timed_out)
-    return {{}, failure_kind::transient, "it took too long"};
-  if (end.cut > 0)
-    return {{}, failure_kind::deterministic, "its answer is too long"};
-  if (end.exit_code == 0)
-    return {end.out, failure_kind::none, {}};
-  const auto told = first_line(end.err.empty() ? end.out : end.err);
-  return {{},
-          sounds_passing(end) ? failure_kind::transient : failure_kind::deterministic,
-          config::redact_text("code " + std::to_string(end.exit_code) + ": " + sanitize_utf8(told),
-                              {})};
 }
 
 /// One cycle being carried out.
@@ -104,6 +78,18 @@ class performer {
     if (broken_)
       return fail(std::move(*broken_));
     return id;
+  }
+
+  result<void> told(const std::vector<std::string>& ends) {
+    if (auto done = prepare(); !done)
+      return done;
+    auto state = earlier();
+    if (!state)
+      return fail(std::move(state.error()));
+    std::erase_if(state->untold,
+                  [&](const auto& e) { return std::ranges::find(ends, e) != ends.end(); });
+    write(outputs_ + "/state.json", state_json(*state), true);
+    return broken_ ? fail(std::move(*broken_)) : result<void>();
   }
 
  private:
@@ -164,6 +150,12 @@ class performer {
       waiting_for_a_person_ = std::move(*s);
       return fail(errc::conflict, "a patch waits for a person");
     }
+    if (s->awaits_approval() && order_.options.apply && !order_.resume)
+      return fail(errc::conflict, "the patch of cycle " + s->cycle_id + " waits for a person",
+                  directory_of(order_.root, order_.settings, s->cycle_id) + "/patch.diff",
+                  "apply it: boyd improve --repo DIR --apply --resume --approved " +
+                      s->execution.patch->digest + "; or drop it: boyd improve retry " +
+                      (s->selected ? s->selected->task_id : std::string("TASK")) + " --repo DIR");
     // A dry run asks for nothing and leaves nothing: what waits for a person goes on waiting.
     keeps_state_ = s->awaits_approval() && !order_.options.apply;
     if (order_.resume)
@@ -355,11 +347,48 @@ class performer {
                                "), by a person or by who was asked: commit them, or take them back";
   }
 
+  /// Files that git knows, differ from HEAD and are none of the patch's.
+  result<std::set<std::string>> changed_besides(const std::vector<planned_change>& patch) {
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository)
+      return fail(std::move(repository.error()));
+    auto now = changes(**repository);
+    if (!now)
+      return fail(std::move(now.error()));
+    for (const auto& c : patch)
+      now->tracked.erase(c.path);
+    return std::move(now->tracked);
+  }
+
+  /// Why what was verified is not what the patch alone makes of the base; empty: it is. What a
+  /// patch does when it runs may change files that the patch does not name.
+  std::string why_not_alone() {
+    const auto others = changed_besides(core_->state().execution.patch->changes);
+    if (!others)
+      return to_string(others.error());
+    return others->empty()
+               ? std::string()
+               : "while the patch was verified, other files of the repository changed (" +
+                     names_of(*others) +
+                     "), by a person or by what ran: commit them, or take them back";
+  }
+
+  /// Files that git knows; without a repository none.
+  std::set<std::string> known_files() {
+    auto repository = ports_.repositories.open(order_.root, {});
+    auto known = repository ? (*repository)->tracked_paths()
+                            : result<std::vector<std::string>>(std::vector<std::string>());
+    if (!known)
+      return {};
+    return {std::make_move_iterator(known->begin()), std::make_move_iterator(known->end())};
+  }
+
   gate_rules rules() {
     gate_rules r{order_.root, {order_.settings.outputs, order_.settings.logs}, {}};
     if (order_.settings.file.starts_with(order_.root + "/"))
       r.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
-    r.protected_paths = {order_.settings.protect, files_run(order_.settings, order_.root),
+    r.protected_paths = {order_.settings.protect,
+                         files_run(order_.settings, order_.root, known_files()),
                          order_.settings.may_change, order_.settings.may_change_tests};
     r.secrets = order_.settings.secrets;
     if (core_->state().selected)
@@ -382,7 +411,8 @@ class performer {
 
   void perform(const effect::recheck& e) {
     tell("checking again: " + e.task.title);
-    take(core_->on_recheck(scanning_.prove(e.task, core_->state()), ports_.clock.now()));
+    // The scan was the first run, this is the second.
+    take(core_->on_recheck(scanning_.recheck(e.task, core_->state()), ports_.clock.now()));
   }
 
   void perform(const effect::ask& e) {
@@ -421,22 +451,32 @@ class performer {
     parts.closed = order_.settings.protect;
     for (const auto& own : {order_.settings.outputs, order_.settings.logs})
       parts.closed.push_back(own + "/**");
-    std::ranges::move(files_run(order_.settings, order_.root), std::back_inserter(parts.closed));
+    const auto known = known_files();
+    std::ranges::move(files_run(order_.settings, order_.root, known),
+                      std::back_inserter(parts.closed));
     parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
                            "settings of tests, linters, editors and agents)");
-    if (e.task.what.from == finding_source::test && !order_.settings.may_change_tests)
-      parts.closed.push_back("files that hold tests");
+    if (!order_.settings.may_change_tests)
+      parts.closed.push_back(e.task.what.from == finding_source::test
+                                 ? "files that hold tests"
+                                 : "files that hold tests, but for the file of the finding");
     parts.refused = refused_;
     parts.guidance = order_.guidance;
     std::vector<named_place> places{{e.task.what.path, e.task.what.line}};
     std::ranges::move(places_in(core_->state().execution.evidence + "\n" + e.task.what.message),
                       std::back_inserter(places));
     std::size_t room = shown_file_bytes;
-    for (const auto& place : places) {
-      const bool is_known =
-          std::ranges::find(parts.files, place.path, &prompt_file::path) != parts.files.end();
-      if (place.path.empty() || is_known || parts.files.size() == shown_files)
+    for (auto& place : places) {
+      // What git does not know is nobody's business but a person's, whatever an output names.
+      const auto path = workspace_path(order_.root, place.path);
+      if (!path || !known.contains(*path) || parts.files.size() == shown_files ||
+          std::ranges::find(parts.files, *path, &prompt_file::path) != parts.files.end())
         continue;
+      // Nor what a link leads to.
+      if (const auto there = ports_.inside.find(order_.root, *path);
+          !there || there->where != *path)
+        continue;
+      place.path = *path;
       if (auto file = file_at(place, room)) {
         room -= std::min(room, file->text.size());
         parts.files.push_back(std::move(*file));
@@ -458,6 +498,8 @@ class performer {
   void perform(const effect::judge& e) {
     auto patch = judge(e);
     refused_ = patch || e.is_diff ? std::string() : e.answer;
+    if (patch)
+      write_diff(*patch);
     take(core_->on_judged(std::move(patch), ports_.clock.now()));
   }
 
@@ -502,6 +544,13 @@ class performer {
       return;
     tell("applying the patch");
     auto done = check_base();
+    if (done) {
+      const auto others = changed_besides(e.patch.changes);
+      if (!others)
+        done = fail(others.error());
+      else if (!others->empty())
+        done = fail(errc::conflict, not_committed(*others));
+    }
     if (done)
       done = undo_.apply(core_->state().cycle_id, e.patch);
     take(core_->on_applied(done, ports_.clock.now()));
@@ -509,13 +558,20 @@ class performer {
 
   void perform(const effect::compare&) {
     const auto base = check_base();
-    take(core_->on_compared(base ? undo_.stands(core_->state().cycle_id) : fail(base.error()),
-                            ports_.clock.now()));
+    const auto stands = base ? undo_.stands(core_->state().cycle_id) : fail(base.error());
+    if (stands && *stands)
+      if (auto why = why_not_alone(); !why.empty())
+        return disturbed(std::move(why), {});
+    take(core_->on_compared(stands, ports_.clock.now()));
   }
 
   void perform(const effect::prove& e) {
     tell("verifying: " + e.task.title);
-    take(core_->on_proved(scanning_.prove(e.task, core_->state()), ports_.clock.now()));
+    const auto end = scanning_.prove(e.task, core_->state());
+    if (end.passed)
+      if (auto why = why_not_alone(); !why.empty())
+        return disturbed(std::move(why), {});
+    take(core_->on_proved(end, ports_.clock.now()));
   }
 
   void perform(const effect::guard&) {
@@ -526,12 +582,28 @@ class performer {
   void perform(const effect::roll_back&) {
     if (!still_mine())
       return;
-    const auto end = take_back();
+    auto end = take_back();
+    if (end)
+      tell_others(*end);
     if (!end)
       broken_ = end.error();
     else if (!end->told.empty())
       tell(end->told);
     take(core_->on_rolled_back(end, ports_.clock.now()));
+  }
+
+  /// What the patch changed beyond its own files is not taken back: nobody can tell it from a
+  /// person's edits.
+  void tell_others(undo_end& end) {
+    const auto& s = core_->state();
+    if (s.outcome.empty() || !s.execution.patch) // it is applied once more
+      return;
+    const auto others = changed_besides(s.execution.patch->changes);
+    if (!others || others->empty() || s.reason.find(names_of(*others)) != std::string::npos)
+      return;
+    end.told +=
+        (end.told.empty() ? "" : "; ") + ("other files changed, too (" + names_of(*others) +
+                                          "): look at them, then commit them or take them back");
   }
 
   result<undo_end> take_back() {
@@ -634,14 +706,10 @@ class performer {
 
   void perform(const effect::report&) {
     const auto& s = core_->state();
-    const auto day = outputs_ + "/" + s.cycle_id.substr(0, day_characters);
-    const auto directory = day + "/" + s.cycle_id;
-    if (auto done = ports_.files.make_directories(directory); !done) {
-      broken_ = std::move(done.error());
+    const auto directory = made_directory();
+    if (directory.empty())
       return;
-    }
-    if (s.execution.patch)
-      write(directory + "/patch.diff", patch_text(*s.execution.patch));
+    const auto day = outputs_ + "/" + s.cycle_id.substr(0, day_characters);
     for (const auto& place : {directory + "/", day + "/latest_"}) {
       write(place + "candidates.json", candidates_json(s));
       write(place + "report.json", report_json(s));
@@ -649,18 +717,28 @@ class performer {
     tell(std::string(name_of(s.status)) + ": " + s.reason);
   }
 
-  /// What the patch changes, for people: as it stands now, while it waits for approval. Secrets
-  /// that the file has already are not shown.
-  std::string patch_text(const accepted_patch& p) {
+  /// Of what people read of this cycle; empty: it cannot be made.
+  std::string made_directory() {
+    auto directory = directory_of(order_.root, order_.settings, core_->state().cycle_id);
+    auto done = ports_.files.make_directories(directory);
+    if (done)
+      return directory;
+    broken_ = std::move(done.error());
+    return {};
+  }
+
+  /// What the patch changes, for people. Its files are still those that it was made for.
+  void write_diff(const accepted_patch& p) {
+    const auto directory = made_directory();
+    if (directory.empty())
+      return;
     std::string text = "# " + p.summary + "\n# digest " + p.digest + "\n";
     for (const auto& c : p.changes) {
       const auto there = ports_.tree.look(order_.root, c.path, patched_file_bytes);
-      const auto before =
-          there && sha256_hex(there->content) == c.before_hash ? there->content : std::string();
       text += "# " + std::string(name_of(c.action)) + " " + c.path + "\n" +
-              render_diff(c.path, before, c.after);
+              render_diff(c.path, there ? there->content : std::string(), c.after);
     }
-    return config::redact_text(std::move(text), order_.settings.secrets);
+    write(directory + "/patch.diff", config::redact_text(std::move(text), order_.settings.secrets));
   }
 
   const improve_order& order_;
@@ -679,6 +757,11 @@ class performer {
 
 } // namespace
 
+std::string directory_of(const std::string& root, const improve_settings& settings,
+                         const std::string& cycle_id) {
+  return root + "/" + settings.outputs + "/" + cycle_id.substr(0, day_characters) + "/" + cycle_id;
+}
+
 result<cycle_state> latest_state(const std::string& root, const improve_settings& settings,
                                  file_system& files) {
   const auto path = root + "/" + settings.outputs + "/state.json";
@@ -695,6 +778,11 @@ result<cycle_state> run_cycle(const improve_order& order, const improve_ports& p
 result<std::string> retry_task(const improve_order& order, const improve_ports& ports,
                                const std::string& task) {
   return performer(order, ports).retry(task);
+}
+
+result<void> mark_told(const improve_order& order, const improve_ports& ports,
+                       const std::vector<std::string>& told) {
+  return performer(order, ports).told(told);
 }
 
 } // namespace boyd::improve

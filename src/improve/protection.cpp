@@ -16,7 +16,7 @@ namespace boyd::improve {
 namespace {
 
 /// Of whole paths in small letters. What stands here decides about a patch, or runs by itself.
-constexpr std::array<std::string_view, 100> by_default{
+constexpr std::array<std::string_view, 163> by_default{
     // Continuous integration.
     "**/.github/**", "**/.gitlab-ci.y*ml", "**/.gitlab/**", "**/.ci/**", "**/.circleci/**",
     "**/.buildkite/**", "**/.travis.y*ml", "**/appveyor.y*ml", "**/.appveyor.y*ml",
@@ -44,8 +44,21 @@ constexpr std::array<std::string_view, 100> by_default{
     "**/.cargo/**", "**/go.work",
     // What says what linters look at.
     "**/.*ignore", "**/.eslintrc*", "**/eslint.config.*", "**/ruff.toml", "**/.ruff.toml",
-    "**/.flake8", "**/.pylintrc", "**/mypy.ini", "**/.clang-tidy", "**/.shellcheckrc",
-    "**/.golangci*"};
+    "**/.flake8", "**/.pylintrc", "**/pylintrc", "**/.mypy.ini", "**/mypy.ini", "**/.pep8",
+    "**/.pycodestyle", "**/.pydocstyle", "**/.pydocstyle.ini", "**/.bandit", "**/.isort.cfg",
+    "**/.pyre_configuration", "**/pyrightconfig.json", "**/.clang-tidy", "**/.clang-format",
+    "**/.cppcheck*", "**/*.cppcheck", "**/cppcheck*suppress*", "**/.shellcheckrc",
+    "**/shellcheckrc", "**/.golangci*", "**/staticcheck.conf", "**/revive.toml", "**/clippy.toml",
+    "**/.clippy.toml", "**/rustfmt.toml", "**/.rustfmt.toml", "**/deny.toml", "**/.rubocop*.y*ml",
+    "**/.standard.yml", "**/.reek.yml", "**/biome.json*", "**/.biome.json*", "**/tsconfig*.json",
+    "**/jsconfig*.json", "**/tslint.json", "**/.jshintrc", "**/deno.json*", "**/.oxlintrc.json",
+    "**/.stylelintrc*", "**/stylelint.config.*", "**/.prettierrc*", "**/prettier.config.*",
+    "**/.markdownlint*", "**/.yamllint*", "**/.hadolint.y*ml", "**/.ansible-lint*",
+    "**/.tflint.hcl", "**/.swiftlint.y*ml", "**/.editorconfig", "**/detekt*.y*ml",
+    "**/checkstyle*.xml", "**/pmd*.xml", "**/spotbugs*.xml", "**/phpcs.xml*", "**/.phpcs.xml*",
+    "**/phpstan.neon*", "**/psalm.xml*", "**/.php-cs-fixer*", "**/.luacheckrc", "**/.perlcriticrc",
+    "**/.sqlfluff", "**/.credo.exs", "**/.semgrep*", "**/.codespellrc", "**/.vale.ini",
+    "**/_typos.toml", "**/.typos.toml", "**/typos.toml"};
 
 std::string folded(std::string_view path) {
   std::string all;
@@ -66,25 +79,87 @@ bool is_interpreter(std::string_view program) {
   return names.contains(name) || name.starts_with("python");
 }
 
-/// "./a/../b.sh", or the same behind the repository's own path, as "b.sh".
-void add_file(const std::string& root, const std::string& word, std::vector<std::string>& into) {
-  if (auto clean = workspace_path(root, word); clean && *clean != ".")
-    into.push_back(std::move(*clean));
+/// What runs the program that stands behind it.
+bool is_wrapper(std::string_view program) {
+  static const std::set<std::string_view> names{
+      "chrt",    "doas",  "env",     "exec",    "flock",  "ionice",
+      "nice",    "nohup", "setsid",  "sudo",    "stdbuf", "systemd-run",
+      "taskset", "time",  "timeout", "unshare", "xargs",  "xvfb-run"};
+  return names.contains(name_in(program));
 }
 
-void add_files_of(const std::string& root, const std::vector<std::string>& argv,
-                  std::vector<std::string>& into) {
-  if (argv.empty())
-    return;
-  if (argv.front().find('/') != std::string::npos)
-    add_file(root, argv.front(), into);
-  if (!is_interpreter(argv.front()))
-    return;
-  const auto script = std::find_if(argv.begin() + 1, argv.end(),
-                                   [](const std::string& a) { return !a.starts_with('-'); });
-  if (script != argv.end())
-    add_file(root, *script, into);
+/// What a shell's script is made of, as far as file names go.
+std::vector<std::string> words_of(std::string_view script) {
+  std::vector<std::string> words(1);
+  for (const char c : script)
+    if (std::string_view(" \t\n;|&()<>{}\"'`$=,:").find(c) == std::string_view::npos)
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  return words;
 }
+
+/// Words of commands as files of a repository.
+class command_reader {
+ public:
+  command_reader(const std::string& root, const std::set<std::string>& known)
+      : root_(root), known_(known) {}
+
+  /// `judges` false: what stands behind the program is what it looks at.
+  void take(const std::vector<std::string>& argv, bool judges) {
+    if (argv.empty())
+      return;
+    take_program(argv);
+    for (std::size_t i = 0; i < argv.size(); ++i) {
+      const bool is_passed_over = i > 0 && (argv[i].starts_with('-') || is_number(argv[i]));
+      add_known(argv[i]);
+      if (!judges && !is_passed_over && !is_wrapper(argv[i]) && !is_interpreter(argv[i]) &&
+          argv[i].find('=') == std::string::npos)
+        return;
+    }
+  }
+
+  std::vector<std::string> files;
+
+ private:
+  static bool is_number(std::string_view word) {
+    return !word.empty() && std::isdigit(static_cast<unsigned char>(word.front())) != 0;
+  }
+
+  void add(const std::string& path) {
+    if (std::ranges::find(files, path) == files.end())
+      files.push_back(path);
+  }
+
+  /// The program and its script, also where git does not know them.
+  void take_program(const std::vector<std::string>& argv) {
+    if (argv.front().find('/') != std::string::npos)
+      add_file(argv.front());
+    if (!is_interpreter(argv.front()))
+      return;
+    const auto script = std::find_if(argv.begin() + 1, argv.end(),
+                                     [](const std::string& a) { return !a.starts_with('-'); });
+    if (script != argv.end() && script->find(' ') == std::string::npos) // else it is code
+      add_file(*script);
+  }
+
+  /// "./a/../b.sh", or the same behind the repository's own path, as "b.sh".
+  void add_file(const std::string& word) {
+    if (const auto clean = workspace_path(root_, word); clean && *clean != ".")
+      add(*clean);
+  }
+
+  void add_known(const std::string& word) {
+    auto words = words_of(word);
+    words.push_back(word);
+    for (const auto& each : words)
+      if (const auto clean = workspace_path(root_, each); clean && known_.contains(*clean))
+        add(*clean);
+  }
+
+  const std::string& root_;
+  const std::set<std::string>& known_;
+};
 
 bool any_matches(const std::vector<std::string>& patterns, const std::string& path) {
   return std::ranges::any_of(patterns, [&](const auto& p) { return tools::glob_matches(p, path); });
@@ -115,18 +190,21 @@ bool has_test_hump(std::string_view name) {
 
 } // namespace
 
-std::vector<std::string> files_run(const improve_settings& s, const std::string& root) {
-  std::vector<std::string> files;
+std::vector<std::string> files_run(const improve_settings& s, const std::string& root,
+                                   const std::set<std::string>& known) {
+  command_reader commands(root, known);
   for (const auto& scanner : s.scanners) {
-    add_files_of(root, scanner.argv, files);
-    add_files_of(root, scanner.proof, files);
+    const bool judges = scanner.source == finding_source::test;
+    commands.take(scanner.build, true);
+    commands.take(scanner.argv, judges);
+    commands.take(scanner.proof, judges);
   }
   for (const auto& argv : s.gate)
-    add_files_of(root, argv, files);
-  add_files_of(root, s.executor.argv, files);
+    commands.take(argv, true);
+  commands.take(s.executor.argv, true);
   if (s.executor.file.starts_with(root + "/"))
-    add_file(root, s.executor.file, files);
-  return files;
+    commands.take({s.executor.file}, true);
+  return std::move(commands.files);
 }
 
 bool holds_tests(std::string_view path) {
@@ -154,11 +232,15 @@ std::string why_protected(const std::string& path, const protection& p) {
 }
 
 std::string why_kept(const std::string& path, const finding& task, const protection& p) {
-  if (task.from != finding_source::test || p.may_change_tests || any_matches(p.may_change, path) ||
-      (path != task.path && !holds_tests(path)))
+  const bool is_failing_test = task.from == finding_source::test;
+  // What stands in a file of tests is mended there, but for a test that fails.
+  const bool is_closed = path == task.path ? is_failing_test : holds_tests(path);
+  if (!is_closed || p.may_change_tests || any_matches(p.may_change, path))
     return {};
-  return "it holds tests, and a failing test is mended in what it tests "
-         "(improve.may_change_tests opens it)";
+  return is_failing_test ? "it holds tests, and a failing test is mended in what it tests "
+                           "(improve.may_change_tests opens it)"
+                         : "it holds tests, which say whether a patch is good "
+                           "(improve.may_change_tests opens it)";
 }
 
 } // namespace boyd::improve

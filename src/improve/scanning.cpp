@@ -112,6 +112,20 @@ std::string fewer(const scanner_result& before, const scanner_result& now) {
          " instead of " + std::to_string(before.passed + before.failures) + ")";
 }
 
+/// What a later run of the same scanner does not have any more; empty: nothing is lost.
+std::string lost(const scanner_result& before, const scanner_result& now) {
+  if (now.passed + now.failures < before.passed + before.failures)
+    return fewer(before, now);
+  if (!before.problem.empty() || before.passed_tests.empty())
+    return {};
+  if (now.passed_tests.size() != now.passed)
+    return now.name + ": the names of its tests are too long now to be compared with those before";
+  for (const auto& test : before.passed_tests)
+    if (!std::ranges::binary_search(now.passed_tests, test))
+      return now.name + ": a test that passed before does not pass now, or is gone: " + test;
+  return {};
+}
+
 std::string said(const finding& f) {
   return (f.test.empty() ? f.rule + " in " + f.path : f.test) + ": " +
          std::string(cut_characters(f.message, told_characters));
@@ -119,29 +133,35 @@ std::string said(const finding& f) {
 
 } // namespace
 
-std::string why_not_run(const command_end& end) {
+std::string why_not_started(const command_end& end) {
   if (!end.started)
     return end.start_error;
-  if (end.exit_code == shell_cannot_find || end.exit_code == shell_cannot_run)
-    return words_of(end);
+  return end.exit_code == shell_cannot_find || end.exit_code == shell_cannot_run ? words_of(end)
+                                                                                 : std::string();
+}
+
+std::string why_not_run(const command_end& end) {
+  if (auto why = why_not_started(end); !why.empty() || end.exit_code == 0)
+    return why;
+  auto last = last_line(end.err);
   for (const auto* words : {"No module named pytest", "command not found"})
-    if (end.exit_code != 0 &&
-        (end.err.find(words) != std::string::npos || end.out.find(words) != std::string::npos))
-      return words_of(end);
+    if (last.find(words) != std::string::npos)
+      return last;
   return {};
 }
 
 void scanning::judge_end(const scanner_settings& s, const command_end& end, seen& into) const {
   auto& told = into.told;
-  if (auto why = why_not_run(end); !why.empty()) {
+  // What has told of a test has run, whatever the code that it tests says.
+  const bool is_silent = into.report.findings.empty() && into.report.passed.empty();
+  if (auto why = is_silent ? why_not_run(end) : why_not_started(end); !why.empty()) {
     told.problem = std::move(why);
     told.blocked = true;
     into.failure = failure_kind::environment;
     return;
   }
   if (end.timed_out) {
-    told.problem =
-        "it took longer than " + format_duration(time_for(s)) + "; what it had told by then counts";
+    told.problem = "it took longer than " + told.longer_than + "; what it had told by then counts";
     into.failure = failure_kind::transient;
     return;
   }
@@ -196,6 +216,21 @@ bool scanning::build(const scanner_settings& s, seen& into) {
   return false;
 }
 
+void scanning::keep_names(const scanner_settings& s, seen& into) const {
+  if (!names_passed(s.parser) || !into.told.is_test)
+    return;
+  std::size_t bytes = 0;
+  for (const auto& name : into.report.passed)
+    bytes += name.size();
+  if (bytes <= kept_names_bytes) {
+    into.told.passed_tests = into.report.passed;
+    std::ranges::sort(into.told.passed_tests);
+  } else if (ports_.tell) {
+    ports_.tell(s.name + ": the names of its tests are longer than " +
+                std::to_string(kept_names_bytes) + " bytes, so only their number is compared");
+  }
+}
+
 scanning::seen scanning::run(const scanner_settings& s, const proof_command& command) {
   seen r;
   r.told.name = s.name;
@@ -207,12 +242,14 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
       s.report.empty() ? result<file_info>(file_info{}) : ports_.files.stat(report_path);
   const auto end =
       ports_.run({command.argv, order_.root, {}, time_for(s), command.environment, {}});
+  if (end.timed_out)
+    r.told.longer_than = format_duration(time_for(s));
   std::string text = end.out;
   if (tells_on_both(s.parser))
     text += "\n" + end.err;
   if (is_readable(s))
     r.printed = shortened(clean(without_escapes(end.out + end.err)), shown_output_bytes);
-  const bool has_run = why_not_run(end).empty();
+  const bool has_run = why_not_started(end).empty();
   if (!s.report.empty() && has_run) {
     auto file = ports_.files.read_below(order_.root, s.report, report_bytes);
     text = file ? std::move(*file) : std::string();
@@ -230,8 +267,11 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
       r.told.problem = to_string(report.error());
   }
   if (!r.told.problem.empty()) {
+    auto why = why_not_run(end);
     r.told.blocked = true;
-    r.failure = failure_kind::deterministic;
+    r.failure = why.empty() ? failure_kind::deterministic : failure_kind::environment;
+    if (!why.empty())
+      r.told.problem = clean(why);
     return r;
   }
   if (builds(s)) {
@@ -244,6 +284,7 @@ scanning::seen scanning::run(const scanner_settings& s, const proof_command& com
   judge_end(s, end, r);
   r.told.problem = clean(r.told.problem);
   r.told.passed = r.report.passed.size();
+  keep_names(s, r);
   for (const auto& f : r.report.findings)
     ++(f.from == finding_source::test ? r.told.failures : r.told.errors);
   if (r.report.more > 0)
@@ -407,10 +448,15 @@ check_end scanning::prove_once(const candidate& task, const cycle_state& before)
           std::move(printed)};
 }
 
-check_end scanning::prove(const candidate& task, const cycle_state& before) {
+check_end scanning::recheck(const candidate& task, const cycle_state& before) {
   auto end = prove_once(task, before);
   for (int i = 1; i < most_tries && end.failure == failure_kind::transient; ++i)
     end = prove_once(task, before);
+  return end;
+}
+
+check_end scanning::prove(const candidate& task, const cycle_state& before) {
+  auto end = recheck(task, before);
   if (end.passed || end.failure != failure_kind::deterministic ||
       task.what.from != finding_source::test)
     return end;
@@ -444,8 +490,10 @@ check_end scanning::count_tests(const cycle_state& before) {
     if (later == nullptr && earlier.passed > 0 && earlier.problem.empty())
       return {false, failure_kind::deterministic,
               "the scanner " + earlier.name + " is not found any more"};
-    if (later != nullptr && later->passed + later->failures < earlier.passed + earlier.failures)
-      return {false, failure_kind::deterministic, fewer(earlier, *later)};
+    if (later == nullptr)
+      continue;
+    if (auto what = lost(earlier, *later); !what.empty())
+      return {false, failure_kind::deterministic, std::move(what)};
   }
   return {true, failure_kind::none, {}};
 }
@@ -485,8 +533,10 @@ check_end scanning::guard_once(const cycle_state& before) {
     const auto* earlier = named(before.results, s.name);
     if (!s.problem.empty() && (earlier == nullptr || earlier->problem.empty()))
       return {false, failure_kind::deterministic, s.name + ": " + s.problem};
-    if (earlier != nullptr && s.passed + s.failures < earlier->passed + earlier->failures)
-      return {false, failure_kind::deterministic, fewer(*earlier, s)};
+    if (earlier == nullptr)
+      continue;
+    if (auto what = lost(*earlier, s); !what.empty())
+      return {false, failure_kind::deterministic, std::move(what)};
   }
   return {true, failure_kind::none, {}};
 }

@@ -29,7 +29,10 @@ class scanning {
   scanning(const improve_order& order, const improve_ports& ports) : order_(order), ports_(ports) {}
 
   whole_scan scan();
-  /// Whether the task's finding is gone, as `before` counts it. `passed`: it is.
+  /// Whether the task's finding is gone, as `before` counts it. `passed`: it is. Only what passes
+  /// by itself is tried again.
+  check_end recheck(const candidate& task, const cycle_state& before);
+  /// The same of a changed tree, where a failing test is run once more: it may be a flaky one.
   check_end prove(const candidate& task, const cycle_state& before);
   /// The configured gate, or every scanner again: nothing new may be found.
   check_end guard(const cycle_state& before);
@@ -48,6 +51,7 @@ class scanning {
   /// False: it failed, and `into` has what follows.
   bool build(const scanner_settings& s, seen& into);
   seen run(const scanner_settings& s, const proof_command& command);
+  void keep_names(const scanner_settings& s, seen& into) const;
   void judge_end(const scanner_settings& s, const command_end& end, seen& into) const;
   result<scan_report> hygiene();
   /// Lines and hashes of the files that findings name.
@@ -62,7 +66,14 @@ class scanning {
   std::map<std::string, scanner_result> proved_;
 };
 
-/// Why the program did not do its work, of which nobody is at fault but the machine; empty: it did.
+/// Why the program could not be started, of which nobody is at fault but the machine; empty: it
+/// was.
+std::string why_not_started(const command_end& end);
+/// The same of a program that has told nothing else: its last words may be that a part of it is
+/// missing.
 std::string why_not_run(const command_end& end);
+
+/// What a program of an executor answered, or why it did not.
+answer_end answer_of(const command_end& end);
 
 } // namespace boyd::improve

@@ -207,6 +207,14 @@ TEST_CASE("a patch waits for a person, who approves these bytes and no others") 
   CHECK(ran.code == 3);
   CHECK((lab.print() == before));
   const auto digest = ran.json().at("execution_result").at("patch").at("digest").get<std::string>();
+  const auto other = lab.improve({"--apply", "--approve"});
+  CHECK(other.code == 5);
+  CHECK_THAT(other.err, Contains("/patch.diff") && Contains("--approved " + digest) &&
+                            Contains("boyd improve retry test-"));
+  CHECK_THAT(lab.improve({"report"}).out,
+             Contains("patch: " + lab.path("_outputs")) &&
+                 Contains("+inline int add(int a, int b) { return a + b; }") &&
+                 Contains("to drop it: boyd improve retry test-"));
   CHECK(lab.improve({"--apply", "--resume"}).code == 1);
   CHECK(lab.improve({"--apply", "--resume", "--approved", "abc"}).code == 1);
   CHECK((lab.print() == before));

@@ -11,6 +11,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/script.hpp"
+#include "boyd/improve/patch.hpp"
 #include "boyd/improve/performer.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -229,18 +230,21 @@ class improvement {
 
   int cycles(milliseconds interval) {
     const auto& o = args_.improve;
-    improve_order order{root_,
-                        settings_,
-                        {o.apply, o.approve, o.auto_commit, o.approved, settings_.executors},
-                        o.resume,
-                        o.unattended,
-                        o.unattended ? words_of_stdin() : std::string()};
+    improve_order order{
+        root_,
+        settings_,
+        {o.apply, o.approve, o.auto_commit, o.approved, settings_.executors, o.unattended},
+        o.resume,
+        o.unattended,
+        o.unattended ? words_of_stdin() : std::string()};
+    if (!o.unattended)
+      tell_home(order); // what an earlier process could not tell
     for (std::size_t n = 1;; ++n) {
       const auto ports = world();
       const auto state = run_cycle(order, ports);
       steps_->clear();
       if (state && !o.unattended)
-        learn(*state);
+        tell_home(order);
       if (!state)
         return fail_with(state.error());
       show(*state);
@@ -255,20 +259,38 @@ class improvement {
     }
   }
 
-  /// The home's log of facts hears of it, if there is a home: as of a run by its schedule.
-  void learn(const cycle_state& s) {
+  /// The home's log of facts hears of each end until it has it, if there is a home: as of a run by
+  /// its schedule. A cycle that is told twice is one fact.
+  void tell_home(const improve_order& order) {
     arguments at_home;
     at_home.home = args_.home;
     const auto where = place_of(at_home);
-    if (s.outcome.empty() || !where || !require_home(*where))
+    const auto s = latest_state(root_, settings_, *local_.files);
+    if (!s || s->untold.empty() || !where || !require_home(*where))
       return;
-    auto body = json::parse(end_event(s), nullptr, false);
-    for (const auto* key : {"event", "good", "told", "cost"})
-      body.erase(key);
-    body["repository"] = root_;
-    const auto done = ask_once(at_home, post("/api/v1/improvements", body.dump()), signals_);
-    if (!done)
-      print_note("the home's log does not have it: " + to_string(done.error()));
+    std::vector<std::string> told;
+    for (const auto& end : s->untold) {
+      auto body = json::parse(end, nullptr, false);
+      if (!body.is_object()) { // somebody has edited the state
+        told.push_back(end);
+        continue;
+      }
+      for (const auto* key : {"event", "good", "told", "cost"})
+        body.erase(key);
+      body["repository"] = root_;
+      const auto done = ask_once(at_home, post("/api/v1/improvements", body.dump()), signals_);
+      if (!done) {
+        print_note("the home's log does not have it yet, the next cycle tells it again: " +
+                   to_string(done.error()));
+        break;
+      }
+      told.push_back(end);
+    }
+    if (told.empty())
+      return;
+    const auto ports = world();
+    if (const auto done = mark_told(order, ports, told); !done)
+      print_note("the home's log has it, which could not be noted: " + to_string(done.error()));
   }
 
   /// A node hears of it as of any other end, but for an interruption, which is its own.
@@ -338,6 +360,19 @@ class improvement {
     print(t.paint(good ? colour::good : colour::warn, std::string(name_of(s.status))) + " " +
           s.cycle_id + ": " + printable(s.reason) +
           (s.commit.empty() ? "" : " (commit " + s.commit.substr(0, 10) + ")") + "\n");
+    if (s.awaits_approval())
+      show_patch(s, t);
+  }
+
+  /// What is to be approved, with all that is in it.
+  void show_patch(const cycle_state& s, const terminal& t) const {
+    const auto file = directory_of(root_, settings_, s.cycle_id) + "/patch.diff";
+    print(t.paint(colour::bold, "patch: ") + printable(file) + "\n");
+    const auto diff = local_.files->read(file, patched_file_bytes);
+    print(diff ? with_hidden_shown(sanitize_utf8(*diff))
+               : "it cannot be shown: " + printable(to_string(diff.error())) + "\n");
+    if (s.selected)
+      print("to drop it: boyd improve retry " + s.selected->task_id + " --repo DIR\n");
   }
 
   static void show_scanners(const cycle_state& s, const terminal& t) {

@@ -24,6 +24,7 @@ struct cycle_options {
   /// From the weakest to the strongest: the next one is asked after a failed verification, or
   /// after three refused patches. Empty: one without a name.
   std::vector<proposer> executors{};
+  bool told_elsewhere = false; ///< whoever runs it takes its end to a log of facts
 };
 
 /// What is so before anything is done.
@@ -112,7 +113,8 @@ class cycle_core {
   cycle_effects on_scan(const std::vector<finding>& findings, scan_results results, utc_time now);
   cycle_effects on_recheck(const check_end& still_fails, utc_time now);
   cycle_effects on_answer(answer_end a, utc_time now);
-  /// Instead of on_answer: somebody changed the repository while an executor was asked, or before.
+  /// Instead of on_answer, on_proved or on_compared: the repository was changed meanwhile, by
+  /// somebody or by what ran.
   cycle_effects on_disturbed(std::string reason, const spending& spent, utc_time now);
   cycle_effects on_judged(result<accepted_patch> patch, utc_time now);
   cycle_effects on_applied(const result<void>& done, utc_time now);
@@ -126,8 +128,9 @@ class cycle_core {
   const cycle_state& state() const noexcept { return state_; }
 
  private:
-  cycle_core(cycle_state s, std::vector<proposer> executors)
-      : state_(std::move(s)), executors_(std::move(executors)) {}
+  cycle_core(cycle_state s, const cycle_options& options)
+      : state_(std::move(s)), executors_(options.executors),
+        told_elsewhere_(options.told_elsewhere) {}
   void complete(phase done, phase next);
   cycle_effects select(utc_time now);
   effect::ask asked() const;
@@ -144,6 +147,7 @@ class cycle_core {
 
   cycle_state state_;
   std::vector<proposer> executors_;
+  bool told_elsewhere_ = false;
   preflight preflight_;
   int passing_failures_ = 0; ///< of the executor, in a row
   bool has_looked_ = false;

@@ -51,6 +51,10 @@ struct scanner_result {
   std::string problem;  ///< why its report is not whole; empty: it is
   bool blocked = false; ///< it could not run at all: an environment blocker
   bool is_test = false; ///< it runs tests
+  /// Names of those that passed, sorted, where the parser knows them and they are not longer than
+  /// kept_names_bytes altogether: otherwise only their number is known.
+  std::vector<std::string> passed_tests{};
+  std::string longer_than{}; ///< the time that it had, and that was too short; empty: it ended
 };
 
 struct scan_results {
@@ -91,7 +95,7 @@ struct undo_end {
   /// Files that are not as the patch made them any more, and were left as they are.
   std::vector<std::string> kept;
   std::string originals; ///< directory with what stood there before; empty: there is none
-  std::string told;      ///< why, and what to do, for people; empty: nothing was kept
+  std::string told;      ///< what is not as before, why, and what to do; empty: all is
 };
 
 /// What executors used, as far as they told it.
@@ -174,6 +178,8 @@ struct cycle_state {
   /// Of paused and quarantined tasks: the hash of the file that they name, as it was then.
   std::map<std::string, std::string> set_aside;
   std::int64_t answers = 0; ///< of the executor, in all cycles
+  /// Ends of cycles (end_event) that the home's log of facts may not have yet, the oldest first.
+  std::vector<std::string> untold;
 
   /// A crash happened inside `at`.
   bool is_open() const { return status == improve_status::running; }
@@ -184,8 +190,11 @@ struct cycle_state {
 };
 
 inline constexpr std::size_t state_bytes = std::size_t{32} << 20;
+/// Of the tests of one scanner.
+inline constexpr std::size_t kept_names_bytes = std::size_t{2} << 20;
 inline constexpr std::size_t kept_failures = 200;
 inline constexpr std::size_t kept_successes = 200;
+inline constexpr std::size_t kept_untold = 50;
 inline constexpr int strikes_that_pause = 3;
 
 std::string state_json(const cycle_state& s);
@@ -219,7 +228,8 @@ std::vector<candidate> candidates_of(const std::vector<finding>& findings, const
 /// Source and rule of a task: what worked for one may work for another.
 std::string kind_of_task(const candidate& c);
 
-/// Takes a paused or quarantined task up again, without strikes. `task`: its id, or a beginning
+/// Takes a paused or quarantined task up again, without strikes; of one whose patch waits for a
+/// person the patch is dropped. `task`: its id, or a beginning
 /// that only one of them has. Its id; `not_found`, `invalid_argument` (several begin so).
 result<std::string> take_up(cycle_state& s, const std::string& task);
 /// Takes up all tasks whose file is not what it was when they were set aside.

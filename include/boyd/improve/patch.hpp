@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,14 @@ diff_size measure_diff(std::string_view before, std::string_view after, std::siz
 /// A unified diff for people, "" when nothing differs. Changes of more than most_diff_lines are
 /// shown as one block.
 std::string render_diff(const std::string& path, std::string_view before, std::string_view after);
+
+/// Characters of a text that are not seen, though they change what is: control characters but tabs
+/// and line breaks, marks of direction; how many there are of each code point. Pure; any bytes.
+std::map<unsigned, std::size_t> hidden_in(std::string_view text);
+/// The text with each of them as "<U+202E>". Pure; any bytes.
+std::string with_hidden_shown(std::string_view text);
+/// "U+202E". `code` is below 0x10000.
+std::string name_of_character(unsigned code);
 
 /// What an approval names: the same for the same changes of the same files.
 std::string digest_of(const std::vector<planned_change>& changes);

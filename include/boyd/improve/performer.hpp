@@ -97,6 +97,14 @@ result<cycle_state> run_cycle(const improve_order& order, const improve_ports& p
 result<std::string> retry_task(const improve_order& order, const improve_ports& ports,
                                const std::string& task);
 
+/// The home's log has these ends of cycles (cycle_state::untold) now. Errors as those of run_cycle.
+result<void> mark_told(const improve_order& order, const improve_ports& ports,
+                       const std::vector<std::string>& told);
+
+/// Directory of what people read of a cycle: report.json, candidates.json, patch.diff. Pure.
+std::string directory_of(const std::string& root, const improve_settings& settings,
+                         const std::string& cycle_id);
+
 /// The newest state; `not_found`: no cycle has run.
 result<cycle_state> latest_state(const std::string& root, const improve_settings& settings,
                                  file_system& files);

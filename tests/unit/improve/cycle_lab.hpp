@@ -44,10 +44,21 @@ class cycle_lab {
   }
 
   improve::cycle_state cycle() {
+    if (asks_agent)
+      order.settings.executors = order.options.executors = {{"agent", false}};
     const auto state = improve::run_cycle(order, ports());
     INFO((state ? std::string() : to_string(state.error())));
     REQUIRE(state.has_value());
     return *state;
+  }
+
+  result<improve::cycle_state> try_cycle() { return improve::run_cycle(order, ports()); }
+  result<std::string> retry(const std::string& task) {
+    return improve::retry_task(order, ports(), task);
+  }
+
+  result<void> mark_told(const std::vector<std::string>& ends) {
+    return improve::mark_told(order, ports(), ends);
   }
 
   std::string commit(const std::string& message) {
@@ -78,7 +89,8 @@ class cycle_lab {
   std::function<std::string(const std::string& prompt)> answer;
   std::function<std::string()> tests;
   std::function<void()> gate;
-  bool is_late = false; ///< a whole run of the tests takes too long
+  bool asks_agent = false; ///< the answer is one to a prompt
+  bool is_late = false;    ///< a whole run of the tests takes too long
 
  private:
   class ticking final : public clock_port {
@@ -104,8 +116,12 @@ class cycle_lab {
               a.text = answer("");
               return a;
             },
-            {},
-            {1, 1, nonce},
+            [this](const improve::agent_order& o) {
+              improve::answer_end a;
+              a.text = answer(o.prompt);
+              return a;
+            },
+            {1, 1, nonce, {}},
             [nonce](const improve::lock_holder& h) { return h.nonce == nonce; },
             {},
             {}};

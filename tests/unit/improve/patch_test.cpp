@@ -97,6 +97,16 @@ TEST_CASE(
   CHECK((lab.print() == before));
 }
 
+TEST_CASE("what nobody sees is shown, and what a file has already stays") {
+  CHECK(with_hidden_shown("a\tb\r\n\x1b[1m\xE2\x80\xAE\xD8\x9C\xC2\x85\xC3\xA9\xE2\x80\xA6\n") ==
+        "a\tb\r\n<U+001B>[1m<U+202E><U+061C><U+0085>\xC3\xA9\xE2\x80\xA6\n");
+  CHECK(with_hidden_shown("\xE2\x80") == "\xE2\x80");
+  tree_lab lab;
+  lab.put("f", "a\f\r\n");
+  CHECK(lab.judge(patch_of("f", "modify", "b\f\r\nc\r\n")).has_value());
+  CHECK_FALSE(lab.judge(patch_of("f", "modify", "b\f\f\r\n")).has_value());
+}
+
 TEST_CASE("a patch is applied and taken back to the last bit") {
   tree_lab lab;
   lab.put("a", "old\n", 0640);

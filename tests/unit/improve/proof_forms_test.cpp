@@ -256,6 +256,21 @@ TEST_CASE("SARIF: a rule may be named by its place, and a path is a URI") {
   CHECK(r->findings[0].path == "a b%2.c");
 }
 
+TEST_CASE("what a test says of a missing program is no lack of the machine") {
+  world w(scanner(report_format::tap));
+  w.prints("not ok 1 - a\n", "sh: foo: command not found\n", 1);
+  const auto s = w.found();
+  CHECK_FALSE(s.results.scanners.front().blocked);
+  CHECK(w.prove(s).failure == failure_kind::deterministic);
+  // Not in what it prints, and not before its last words.
+  w.prints("sh: foo: command not found\n", "sh: foo: command not found\nwrong\n", 1);
+  CHECK(w.prove(s).failure == failure_kind::deterministic);
+  w.prints("", "sh: foo: command not found\n", 1);
+  CHECK(w.prove(s).failure == failure_kind::environment);
+  w.prints("not ok 1 - a\n", "it is not there\n", 127);
+  CHECK(w.prove(s).failure == failure_kind::environment);
+}
+
 TEST_CASE("captured log lines of pytest are no failures") {
   const auto r = read_report(report_format::pytest, finding_source::test, "s", "/",
                              "ERROR    root:test_a.py:3 it is logged\n"
