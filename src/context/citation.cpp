@@ -48,24 +48,31 @@ class name_index {
       for (const auto* name : {&item.key, &item.id, &item.path})
         exact_.emplace(*name, i);
       plain_.emplace(plain_path(item.path), i);
-      for (const auto& name : item.names)
-        plain_.emplace(plain_path(name), i);
+      first_.push_back(i);
+      for (const auto& name : item.names) {
+        const auto known = plain_.emplace(plain_path(name), i).first->second;
+        if (item.key.empty())
+          first_[i] = std::min(first_[i], first_[known]);
+      }
     }
     exact_.erase(std::string()); // what was not shown has no key
     plain_.erase(std::string());
   }
 
   std::optional<std::size_t> find(std::string_view name) const {
-    const auto exact = exact_.find(std::string(name));
-    if (exact != exact_.end())
-      return exact->second;
+    if (const auto exact = exact_.find(std::string(name)); exact != exact_.end())
+      return first_[exact->second];
     const auto plain = plain_.find(plain_path(name));
-    return plain == plain_.end() ? std::nullopt : std::optional(plain->second);
+    return plain == plain_.end() ? std::nullopt : std::optional(first_[plain->second]);
   }
+
+  /// The item that stands for this one: of what tools read of a file the first item of the file.
+  std::size_t first_of(std::size_t item) const { return first_[item]; }
 
  private:
   std::unordered_map<std::string, std::size_t> exact_;
   std::unordered_map<std::string, std::size_t> plain_;
+  std::vector<std::size_t> first_;
 };
 
 bool is_key(std::string_view text) {
@@ -208,16 +215,17 @@ std::vector<std::size_t> find_used(std::string_view answer, std::string_view res
   for (const auto& item : items)
     for (const auto run : in_items.emplace_back(runs_in(item.content)))
       ++places[run];
-  std::vector<std::size_t> used;
+  const name_index by_name(items);
+  std::set<std::size_t> used;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto shared = std::ranges::count_if(in_items[i], [&](std::size_t run) {
       return places.at(run) == 1 && in_answer.contains(run);
     });
     if (shared >= static_cast<std::ptrdiff_t>(runs_to_share) ||
         touched.contains(plain_path(items[i].path)))
-      used.push_back(i);
+      used.insert(by_name.first_of(i));
   }
-  return used;
+  return {used.begin(), used.end()};
 }
 
 citation_report judge_citations(const std::vector<citation>& citations,

@@ -109,6 +109,24 @@ TEST_CASE("citations: what a tool said is used like an item, and the correction 
   CHECK(find_used("nothing of interest", "a prompt", all, {"owls.md"}).empty());
 }
 
+TEST_CASE("citations: the first item of a file stands for what tools read of it", "[context]") {
+  const std::string whole = "owls sleep by day and hunt by night over the wet meadows";
+  const std::string answer = "They say owls sleep by day and hunt by night.";
+  const std::vector<citable> shown{
+      {"C1", "ctx_1", "owls.md", "Owls, in short.", {"/srv/owls.md"}},
+      {"", "ctx_2", R"(read_file {"path":"owls.md"})", whole, {"owls.md", "/srv/owls.md"}}};
+  CHECK(find_used(answer, "a prompt", shown, {}) == indices{0});
+  const auto by_call = find_citations(R"([Reference] file: read_file {"path":"owls.md"})", shown);
+  REQUIRE(by_call.size() == 1);
+  CHECK(by_call[0].item == 0U);
+  const std::vector<citable> read_twice{
+      {"", "ctx_1", R"(read_file {"path":"owls.md","limit":1})", "Owls.", {"owls.md"}},
+      {"", "ctx_2", R"(read_file {"path":"owls.md"})", whole, {"owls.md"}}};
+  const auto used = find_used(answer, "a prompt", read_twice, {});
+  const auto honest = answer + "\n[Reference] file: owls.md";
+  CHECK_FALSE(judge_citations(find_citations(honest, read_twice), used).is_weak());
+}
+
 TEST_CASE("citations: use is seen apart from the claim", "[context]") {
   const std::string copied =
       "I found that the lease of a row ends after thirty seconds unless its owner renews it.";
