@@ -48,7 +48,7 @@ void keep_draft(const deciding_ptr& d, const std::string& candidate_id, const st
                 json more); // skill_texts.cpp
 
 /// Asks a model for the candidate's draft: the body's `provider` (else the only one) and `model`. A
-/// draft that is there stays, unless the body says `replace`.
+/// draft that is there stays, unless the body has `replace`: yes.
 void word_draft(const deciding_ptr& d, const candidate_view& c); // skill_drafts.cpp
 
 /// An error is answered.

@@ -9,7 +9,6 @@
 #include "boyd/core/text.hpp"
 #include "boyd/exec/chat_targets.hpp"
 #include "boyd/skills/document.hpp"
-#include "src/core/json_values.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -183,7 +182,7 @@ void word_draft(const deciding_ptr& d, const candidate_view& c) {
   const auto& parts = x->self->state.parts;
   if (!parts.context->ports.http)
     return x->fail_with({errc::refused, "model calls are not available here", {}, {}});
-  if (c.drafted && !flag_in(d->body, "replace"))
+  if (c.drafted && d->text("replace") != "yes")
     return x->fail_with({errc::conflict, "the candidate has a draft already", c.id,
                          "read it: boyd skills show " + d->id +
                              "; to have a model's in its place: "

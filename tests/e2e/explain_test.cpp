@@ -257,6 +257,10 @@ TEST_CASE("replay: what is damaged or missing is named, and --strict says 1", "[
   r = k.home.run({"replay", id, "--strict", "--diff"});
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Contains("differs: explain.md") && Contains("and more"));
+  fs::remove(page);
+  r = k.home.run({"replay", id, "--strict"});
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Contains("missing: explain.md"));
   write_file(k.home.file("executions/" + id + "/record.json"), "{\"schema\":");
   r = k.home.run({"replay", id, "--strict"});
   CHECK(r.code == 1);

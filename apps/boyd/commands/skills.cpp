@@ -245,11 +245,11 @@ int post_text(const arguments& args, const std::string& path, const std::string&
 /// A model writes it.
 int ask_for_draft(const arguments& args) {
   constexpr milliseconds patience = std::chrono::minutes{6};
-  auto request =
-      post(std::string(base) + "/" + args.id + "/draft", dumped({{"kernel", args.kernel},
-                                                                 {"provider", args.provider},
-                                                                 {"model", args.model},
-                                                                 {"replace", args.replace}}));
+  auto request = post(std::string(base) + "/" + args.id + "/draft",
+                      dumped({{"kernel", args.kernel},
+                              {"provider", args.provider},
+                              {"model", args.model},
+                              {"replace", args.replace ? "yes" : ""}}));
   request.query = {{"wait", "1"}};
   signal_watch signals;
   auto c = open_client(args, node_mode::answering, signals);
