@@ -59,7 +59,7 @@ cycle_state with_proof(const cycle_state& earlier, const std::vector<finding>& f
   core.on_judged(p, begin);
   core.on_applied({}, begin);
   core.on_proved(proof, begin);
-  core.on_rolled_back(std::vector<std::string>{}, begin);
+  core.on_rolled_back(undo_end{}, begin);
   return core.state();
 }
 
