@@ -187,6 +187,18 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
     print("Next: boyd run " + shell_word(agent) + "\n");
 }
 
+/// A schedule that its kernel's cycles cannot keep is told at once.
+void warn_of_schedule(const opened_file& f, const std::string& edited, std::size_t kernel,
+                      const config::configuration& now, const std::string& agent, const ports& p) {
+  const auto& agents = now.kernels[kernel].agents;
+  const auto at = std::ranges::find(agents, agent, &config::agent::agent_id) - agents.begin();
+  const auto key =
+      "kernels[" + std::to_string(kernel) + "].agents[" + std::to_string(at) + "].schedule";
+  for (const auto& w : warnings_of(f.path, edited, *p.files, *p.zones))
+    if (w.key == key)
+      print_note("warning: " + w.problem + "; expected " + w.expected);
+}
+
 /// The configuration that the edited file would be.
 result<std::shared_ptr<const config::configuration>>
 read_edited(const opened_file& f, const std::string& edited, const ports& p) {
@@ -231,6 +243,7 @@ result<int> add(arguments args, const place& where, const ports& p) {
   if (auto written = replace(*f, *edited, p); !written)
     return fail(std::move(written.error()));
   tell(args, where, added_schema, "Added", k, args.agent, f->path);
+  warn_of_schedule(*f, *edited, *kernel, **now, args.agent, p);
   return exit_code::ok;
 }
 
