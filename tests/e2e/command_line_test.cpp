@@ -383,6 +383,15 @@ kernels:
   const auto none = home.run({"dispatches", "show", id, "--run", "999"});
   CHECK(none.code == 1);
   CHECK_THAT(none.err, Contains("next: existing runs: 1, 2"));
+  const auto first = home.run({"logs", id, "--run", "1"});
+  CHECK(first.code == 0);
+  CHECK(first.out == "run 1\n");
+  CHECK_THAT(first.err, Contains("run 1 of dispatch ") && Contains(": done, started ") &&
+                            Contains("boyd: done after "));
+  const auto unknown = home.run({"logs", id, "--run", "999"});
+  CHECK(unknown.code == 1);
+  CHECK(unknown.out.empty());
+  CHECK_THAT(unknown.err, Contains("no such run of this dispatch: 999"));
   // Listings stay small.
   const auto listed = home.run({"dispatches", "ls", "--json"}).json()["items"];
   for (const auto& item : listed)

@@ -91,13 +91,6 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
     print(t.paint(colour::faint, "more: " + next_page(args, next)) + "\n");
 }
 
-/// What a run's fate is called: where it led, and why.
-std::string end_of(const json& earlier) {
-  const auto failure = text_of(earlier, "failure");
-  return text_of(earlier, "to") +
-         (failure.empty() || failure == "none" ? "" : " (" + failure + ")");
-}
-
 /// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
 void render_earlier(const json& d, const terminal& t) {
   table rows({"RUN", "TRY", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
@@ -106,7 +99,7 @@ void render_earlier(const json& d, const terminal& t) {
     const auto error = text_of(e, "error");
     rows.add({text_of(e, "fence"), text_of(e, "attempt"), brief_moment_of(e, "started_at", t),
               time_between(e, "started_at", "ended_at"), text_of(e, "node").substr(0, id_shown),
-              end_of(e), error.empty() ? text_of(e, "summary") : error});
+              end_of_run(e), error.empty() ? text_of(e, "summary") : error});
   }
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
@@ -117,23 +110,9 @@ void render_earlier(const json& d, const terminal& t) {
 
 /// The output of one earlier run.
 int print_run(const arguments& args, const json& d, const terminal& t) {
-  const auto latest = text_of(d, "fence");
   json run;
-  std::string known;
-  for (const auto& e : rows_of(d, "attempts")) {
-    const auto fence = text_of(e, "fence");
-    if (fence != latest)
-      known += fence + ", ";
-    if (fence == args.run)
-      run = e;
-  }
-  known += latest;
-  if (args.run == latest)
-    run = d;
-  if (run.is_null())
-    return report({errc::not_found, "no such run of this dispatch: " + args.run,
-                   text_of(d, "dispatch_id"), "existing runs: " + known},
-                  args.json);
+  if (const auto found = find_run(d, args.run, run); !found)
+    return report(found.error(), args.json);
   if (args.json) {
     run["schema"] = "boyd.dispatch_run/1";
     print(run.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
