@@ -250,16 +250,19 @@ api_request on_dispatch(const arguments& args, const std::string& verb) {
   return request;
 }
 
-/// Nobody may be there to run what was queued again.
+/// Where to see what was queued again; nobody may be there to run it.
 int retry(const arguments& args) {
-  const int code = ask_and_print(args, on_dispatch(args, "retry"), render_transition);
-  const auto where = place_of(args);
-  if (code != exit_code::ok || args.json || !where)
-    return code;
-  const auto owner = adapters::read_home_owner(where->home);
-  if (owner && !*owner)
-    print("No node is running; boyd node or boyd cycle runs it.\n");
-  return code;
+  return ask_and_print(args, on_dispatch(args, "retry"), [&](const json& body, const terminal& t) {
+    render_transition(body, t);
+    const auto where = place_of(args);
+    if (!where || text_of(body, "result") != "accepted")
+      return;
+    const auto owner = adapters::read_home_owner(where->home);
+    if (!owner)
+      return;
+    print_note(*owner ? "see it with: boyd logs " + short_id_of(body) + " -f"
+                      : std::string("no node is running; boyd node or boyd cycle runs it"));
+  });
 }
 
 } // namespace
