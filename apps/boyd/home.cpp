@@ -243,11 +243,10 @@ parse_configuration_to_ask(const std::string& path, const std::string& text, fil
   return std::make_shared<const config::configuration>(std::move(*loaded.value));
 }
 
-std::vector<config::finding> warnings_of(const std::string& path, const std::string& text,
-                                         file_system& files, const time_zones& zones) {
+config::load_result judge_configuration_to_ask(const std::string& path, const std::string& text,
+                                               file_system& files, const time_zones& zones) {
   return config::load(path, text, environment(), zones, config::unset_variables::stay_as_text,
-                      reader_of(files))
-      .warnings;
+                      reader_of(files));
 }
 
 result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,

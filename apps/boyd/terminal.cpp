@@ -114,8 +114,9 @@ const char* advice(errc code) {
   case errc::conflict:
   case errc::stale_fence:
   case errc::overloaded:
-  case errc::cancelled:
     return "try again in a moment";
+  case errc::cancelled: // somebody wanted it so
+    return "";
   case errc::bug:
   case errc::injected:
     return "please report it";

@@ -109,6 +109,8 @@ TEST_CASE("agents add: what would be wrong is not written", "[e2e][agents]") {
   refused({"agents", "add", "--", "true"}, "nothing says what runs the agent");
   refused({"agents", "add", "n w", "--", "true"}, "is not a valid name");
   refused({"agents", "add", "new", "--schedule", "@hourl", "--", "true"}, "did you mean @hourly?");
+  refused({"agents", "add", "new", "--schedule", "9 o'clock", "--", "true"}, "boyd: --schedule: ");
+  refused({"agents", "add", "new", "--timeout", "soon", "--", "true"}, "boyd: --timeout: ");
   refused({"agents", "add", "new", "--provider", "nobody"}, "nobody");
   refused({"agents", "add", "new", "--adapter", "claud"}, "did you mean claude?");
 }

@@ -227,7 +227,7 @@ result<void> agree(const arguments& args, const std::string& question) {
   const auto answer = trim(line);
   if (answer == "y" || answer == "yes")
     return {};
-  return fail(errc::cancelled, "cancelled; nothing changed");
+  return fail(errc::cancelled, "nothing changed");
 }
 
 int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {
