@@ -80,6 +80,8 @@ TEST_CASE("no row of a table is wider than 80 columns", "[e2e][screen]") {
   const auto status = shown(home, {"status"});
   CHECK_THAT(status, !Contains("RESTARTS") && Contains("a-kernel-with"));
   CHECK_THAT(shown(home, {"status", "--parts"}), Contains("RESTARTS") && Contains("librarian"));
+  CHECK_THAT(home.run({"status"}).out,
+             Contains("failed; not retried, since the same input would fail again: "));
 }
 
 TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") {
