@@ -32,7 +32,7 @@ void cancel_rows(self_pointer self, const std::string& kernel, const std::vector
   for (const auto& row : rows) {
     spdlog::warn("dispatchers: {} cancelled: {}/{} is no longer configured", row.dispatch_id,
                  row.kernel_id, row.agent_id);
-    cancels.add(store::cancel_dispatch{row.dispatch_id});
+    cancels.add(store::cancel_dispatch{row.dispatch_id, "its agent is no longer configured"});
   }
   ask<store_reply>(self, self->state.services.store, std::move(cancels),
                    [kernel](result<store_reply> r) {

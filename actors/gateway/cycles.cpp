@@ -1,8 +1,10 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/ids.hpp"
 #include "boyd/effects/effect.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
+#include "boyd/plan/slots.hpp"
 #include "boyd/plan/why.hpp"
 #include "boyd/ports/time_zones.hpp"
 #include "src/core/json_values.hpp"
@@ -18,6 +20,8 @@ constexpr std::size_t largest_page = 1000;
 constexpr std::size_t rows_of_a_cycle = 4096;
 /// Decisions of one cycle that `why` reads: one for each agent that there was.
 constexpr std::size_t why_decisions = 500;
+/// Runs of other agents by hand, one after another, that an answer about an agent looks behind.
+constexpr std::size_t why_occurrences = 50;
 
 /// What the row could not tell, because it went wrong after the row was written.
 json problems_of(const cycle_record& c, const result<store::get_facts::reply>& facts) {
@@ -133,6 +137,12 @@ void read_why_runs(const exchange_ptr& x, const why_ptr& in) {
             });
 }
 
+/// The newest cycle was asked for by a person, and had nothing to say about the agent.
+bool is_of_another_agent(const plan::why_input& in, const store::list_decisions::reply& rows) {
+  return in.at && !in.agent_id.empty() && rows.empty() && in.occurrences.size() > 1 &&
+         in.occurrences.front().trigger != plan::schedule_trigger;
+}
+
 /// The decisions that explain_why looks at: those of the slot's cycle; of an agent, when no time is
 /// given, its newest.
 void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
@@ -151,6 +161,10 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
             [x, in](result<store::list_decisions::reply> rows) {
               if (!rows)
                 return x->fail_with(rows.error());
+              if (is_of_another_agent(*in, *rows)) {
+                in->occurrences.erase(in->occurrences.begin());
+                return read_why_decisions(x, in);
+              }
               in->decisions = std::move(*rows);
               read_why_runs(x, in);
             });
@@ -159,8 +173,9 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
 /// The slot in question first: its decisions may be far behind the newest.
 void read_why(const exchange_ptr& x, const why_ptr& in) {
   store_request request;
-  const auto slot =
-      request.add(store::list_occurrences{in->kernel_id, in->at.value_or(in->now), 1});
+  const bool passes_others = in->at && !in->agent_id.empty();
+  const auto slot = request.add(store::list_occurrences{in->kernel_id, in->at.value_or(in->now),
+                                                        passes_others ? why_occurrences : 1});
   const auto pauses = request.add(store::list_pauses{in->kernel_id});
   ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
                    [x, in, slot, pauses](result<store_reply> r) {
@@ -346,10 +361,14 @@ void get_why(exchange_ptr x) {
   if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones)) {
     in->next_slot = rule->next_after(in->now);
     in->expected_slot = rule->latest_at_or_before(in->at.value_or(in->now));
+    if (agent != nullptr && agent->when)
+      if (auto own = plan::schedule_rule::make(*agent->when, *context.ports.zones))
+        in->next_agent_slot = own->next_after(in->now);
+    if (in->next_agent_slot)
+      in->next_agent_cycle = rule->next_after(*in->next_agent_slot - milliseconds{1});
   }
-  if (agent != nullptr && agent->when)
-    if (auto rule = plan::schedule_rule::make(*agent->when, *context.ports.zones))
-      in->next_agent_slot = rule->next_after(in->now);
+  in->schedule = kernel->when.expression;
+  in->node_since = time_of_uuid_v7(context.node_id);
   if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
     in->quiet = plan::is_quiet(*quiet, in->now);
   read_why(x, in);

@@ -113,8 +113,24 @@ void show_dispatch(exchange_ptr x, const std::string& id) {
   });
 }
 
+namespace {
+
+/// Its agent is gone, and there is no other node that may still have it.
+bool nobody_runs(const exchange& x, const dispatch& d) {
+  const auto* kernel = x.configuration->find_kernel(d.kernel_id);
+  return !x.self->state.parts.context->shared_store &&
+         (kernel == nullptr || config::find_agent(*kernel, d.agent_id) == nullptr);
+}
+
+} // namespace
+
 void retry_dispatch(exchange_ptr x, const std::string& id) {
   find_dispatch(x, id, [x](const dispatch& d) {
+    if (nobody_runs(*x, d))
+      return x->fail_with({errc::refused,
+                           "agent " + d.kernel_id + "/" + d.agent_id +
+                               " is no longer configured, so nothing would run the dispatch",
+                           d.dispatch_id, "add the agent to boyd.yaml again, then retry"});
     ask_store(x->self, x->self->state.parts.store, store::retry_dispatch{d.dispatch_id},
               [x, id = d.dispatch_id](result<store::retry_dispatch::reply> r) {
                 if (!r)
@@ -129,7 +145,8 @@ void retry_dispatch(exchange_ptr x, const std::string& id) {
 
 void cancel_dispatch(exchange_ptr x, const std::string& id) {
   find_dispatch(x, id, [x](const dispatch& d) {
-    ask_store(x->self, x->self->state.parts.store, store::cancel_dispatch{d.dispatch_id},
+    ask_store(x->self, x->self->state.parts.store,
+              store::cancel_dispatch{d.dispatch_id, "by an operator"},
               [x, id = d.dispatch_id, fence = d.fence](result<store::cancel_dispatch::reply> r) {
                 if (!r)
                   return x->fail_with(r.error());

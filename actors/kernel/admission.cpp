@@ -423,7 +423,7 @@ void cancel_running_cycle(self_pointer self) {
   s.cycle->request_cancel();
   stop_questions_of(self);
   for (const auto& id : s.cycle->unfinished()) {
-    ask_store(self, s.parts.store, store::cancel_dispatch{id},
+    ask_store(self, s.parts.store, store::cancel_dispatch{id, "with its cycle"},
               [](result<store::cancel_dispatch::reply>) {
                 // A running one is ended below; the rows tell the rest.
               });

@@ -243,6 +243,12 @@ parse_configuration_to_ask(const std::string& path, const std::string& text, fil
   return std::make_shared<const config::configuration>(std::move(*loaded.value));
 }
 
+config::load_result judge_configuration_to_ask(const std::string& path, const std::string& text,
+                                               file_system& files, const time_zones& zones) {
+  return config::load(path, text, environment(), zones, config::unset_variables::stay_as_text,
+                      reader_of(files));
+}
+
 result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,
                                entropy& random) {
   const auto path = where.layout().node_id();

@@ -60,6 +60,10 @@ load_configuration(const std::string& path, file_system& files, const time_zones
 result<std::shared_ptr<const config::configuration>>
 load_configuration_to_ask(const std::string& path, file_system& files, const time_zones& zones);
 
+/// As parse_configuration_to_ask, with every finding and warning, and without a word.
+config::load_result judge_configuration_to_ask(const std::string& path, const std::string& text,
+                                               file_system& files, const time_zones& zones);
+
 /// The findings as one error.
 error error_of(const config::load_result& loaded, const std::string& path);
 

@@ -59,6 +59,45 @@ std::string ending_of(const json& dispatch) {
   return why.empty() ? line : line + ": " + one_line(why, reason_characters);
 }
 
+result<void> find_run(const json& dispatch, const std::string& run, json& found) {
+  const auto newest = text_of(dispatch, "fence");
+  std::string known;
+  for (const auto& earlier : rows_of(dispatch, "attempts")) {
+    const auto fence = text_of(earlier, "fence");
+    if (fence == run) {
+      found = earlier;
+      return {};
+    }
+    if (fence != newest)
+      known += fence + ", ";
+  }
+  found = dispatch;
+  if (run == newest)
+    return {};
+  return fail(errc::not_found, "no such run of this dispatch: " + run,
+              text_of(dispatch, "dispatch_id"), "existing runs: " + known + newest);
+}
+
+std::string end_of_run(const json& earlier) {
+  const auto failure = text_of(earlier, "failure");
+  return text_of(earlier, "to") +
+         (failure.empty() || failure == "none" ? "" : " (" + failure + ")");
+}
+
+std::string headline_of_run(const json& dispatch, const json& earlier) {
+  return "run " + text_of(earlier, "fence") + " of dispatch " + short_id_of(dispatch) + " of " +
+         agent_of(dispatch) + ": " + end_of_run(earlier) + ", started " +
+         moment_of(earlier, "started_at") + ", attempt " + text_of(earlier, "attempt");
+}
+
+std::string ending_of_run(const json& earlier) {
+  auto line = end_of_run(earlier);
+  if (const auto took = time_between(earlier, "started_at", "ended_at"); !took.empty())
+    line += " after " + took;
+  const auto why = text_of(earlier, "error");
+  return why.empty() ? line : line + ": " + one_line(why, reason_characters);
+}
+
 std::string figures_of(const json& dispatch) {
   const auto usage = part_of(dispatch, "usage");
   std::string line;

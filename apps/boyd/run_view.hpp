@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/result.hpp"
 #include "json_view.hpp"
 
 #include <string>
@@ -21,6 +22,19 @@ std::string headline_of(const json& dispatch);
 
 /// "failed after 2.4 s: exit code 1: no answer".
 std::string ending_of(const json& dispatch);
+
+/// The run of that number, into `found`: one of the earlier ones (that have a `to`), or the
+/// dispatch itself, for its newest. Error `not_found` with the numbers there are.
+result<void> find_run(const json& dispatch, const std::string& run, json& found);
+
+/// Where an earlier run led, and why: "failed (deterministic)".
+std::string end_of_run(const json& earlier);
+
+/// "run 1 of dispatch 6a2f9d41 of default/clock: done, started 2026-02-13 11:00:00 CET, attempt 1".
+std::string headline_of_run(const json& dispatch, const json& earlier);
+
+/// As ending_of, of an earlier run.
+std::string ending_of_run(const json& earlier);
 
 /// "3 turns, 5 tool calls, 1 denied (run_command), 1200+80 tokens, $0.0123"; empty where the run
 /// told of none.

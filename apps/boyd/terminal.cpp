@@ -114,8 +114,9 @@ const char* advice(errc code) {
   case errc::conflict:
   case errc::stale_fence:
   case errc::overloaded:
-  case errc::cancelled:
     return "try again in a moment";
+  case errc::cancelled: // somebody wanted it so
+    return "";
   case errc::bug:
   case errc::injected:
     return "please report it";
@@ -288,6 +289,26 @@ std::string folded(std::string_view text, const terminal& t) {
   for (const auto line : split(text, '\n')) {
     const auto begin = std::min(line.find_first_not_of(' '), line.size());
     out += (out.empty() ? "" : "\n") + wrapped(line, t.width, begin + 2);
+  }
+  return out;
+}
+
+std::string joined_paragraphs(std::string_view markdown) {
+  const auto is_plain = [](std::string_view line) {
+    return !line.empty() && std::string_view(" #-|>`").find(line.front()) == std::string_view::npos;
+  };
+  std::string out;
+  bool in_code = false;
+  bool goes_on = false; // the line before is one of a paragraph
+  bool first = true;
+  for (const auto line : split(markdown, '\n')) {
+    in_code = in_code != line.starts_with("```");
+    const bool joins = !in_code && is_plain(line);
+    if (!first)
+      out += joins && goes_on ? ' ' : '\n';
+    out += line;
+    goes_on = joins;
+    first = false;
   }
   return out;
 }

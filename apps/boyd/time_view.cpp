@@ -108,6 +108,18 @@ result<void> read_time(std::string& text, const char* option, edge wanted) {
   return {};
 }
 
+/// "10:00" is the latest one that has begun: before ten, the one of yesterday.
+void tell_of_yesterday(const std::string& written, const std::string& read) {
+  const auto t = parse_rfc3339(read);
+  const auto day = [](utc_time moment) {
+    return plan::show_time(moment, zone()).substr(0, date_characters);
+  };
+  const bool is_clock = written.find(':') != std::string::npos &&
+                        written.find_first_not_of("0123456789: ") == std::string::npos;
+  if (is_clock && t && day(*t) != day(now()))
+    print_note(written + " of today is still to come; this is about " + day(*t) + " " + written);
+}
+
 /// The day of the user's calendar.
 result<void> read_day(std::string& text, const char* option) {
   if (text.empty() || is_day(text))
@@ -125,8 +137,11 @@ result<void> read_day(std::string& text, const char* option) {
 result<arguments> with_times_read(arguments args) {
   auto done = read_time(args.since, "--since", edge::first);
   if (args.verb == "why" || args.verb == "memory recall") {
+    const auto written = args.at;
     if (done)
       done = read_time(args.at, "--at", edge::last);
+    if (done && args.verb == "why")
+      tell_of_yesterday(written, args.at);
   } else if (args.verb == "cost") {
     if (done)
       done = read_day(args.from, "--from");

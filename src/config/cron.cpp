@@ -178,6 +178,11 @@ bool can_fire(const cron_fields& f) {
   return false;
 }
 
+/// Days in which every weekday meets every date, also the 29th of February, a few times.
+constexpr std::chrono::local_days first_looked_at =
+    std::chrono::local_days{std::chrono::year{2001} / 1 / 1};
+constexpr std::chrono::days days_looked_at{366 * 28};
+
 result<cron_fields> parse_every(std::string_view text) {
   const auto period = parse_duration(trim(text));
   if (!period) {
@@ -329,6 +334,52 @@ result<cron_fields> parse_cron(std::string_view text) {
                   "none of the months has this day, so the schedule would never fire");
   }
   return out;
+}
+
+bool fires_on(const cron_fields& f, std::chrono::local_days day) {
+  const std::chrono::year_month_day date{day};
+  if (!f.month.test(static_cast<unsigned>(date.month()))) {
+    return false;
+  }
+  const bool in_month = f.day.test(static_cast<unsigned>(date.day()));
+  const bool in_week = f.weekday.test(std::chrono::weekday{day}.c_encoding());
+  return f.day_star || f.weekday_star ? in_month && in_week : in_month || in_week;
+}
+
+std::optional<milliseconds> shortest_pause(const cron_fields& f) {
+  if (f.every || f.once) {
+    return f.every;
+  }
+  std::vector<std::chrono::minutes> times; // of a day on which it fires
+  for (std::size_t hour = 0; hour < f.hour.size(); ++hour) {
+    for (std::size_t minute = 0; minute < f.minute.size(); ++minute) {
+      if (f.hour.test(hour) && f.minute.test(minute)) {
+        times.push_back(std::chrono::hours{hour} + std::chrono::minutes{minute});
+      }
+    }
+  }
+  if (times.empty()) {
+    return std::nullopt;
+  }
+  std::optional<milliseconds> shortest;
+  const auto note = [&](milliseconds pause) {
+    shortest = std::min(shortest.value_or(pause), pause);
+  };
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    note(times[i] - times[i - 1]);
+  }
+  std::optional<std::chrono::local_days> last;
+  for (auto day = first_looked_at; day < first_looked_at + days_looked_at;
+       day += std::chrono::days{1}) {
+    if (!fires_on(f, day)) {
+      continue;
+    }
+    if (last) {
+      note(day - *last + times.front() - times.back());
+    }
+    last = day;
+  }
+  return shortest;
 }
 
 } // namespace boyd::config

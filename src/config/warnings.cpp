@@ -1,5 +1,7 @@
 #include "adapters.hpp"
+#include "boyd/config/cron.hpp"
 #include "boyd/core/money.hpp"
+#include "boyd/core/time.hpp"
 #include "passes.hpp"
 #include "patterns.hpp"
 #include "schema.hpp"
@@ -15,6 +17,8 @@ namespace {
 
 /// Comparisons of patterns in one file: beyond them no rule is said to be dead.
 constexpr std::size_t most_steps = 4'000'000;
+/// Of a kernel that says nothing about it: the schema's default.
+constexpr std::string_view standard_schedule = "*/10 * * * *";
 constexpr std::string_view command_tool = "run_command";
 constexpr std::array<std::string_view, 2> writing_tools{"write_file", command_tool};
 
@@ -64,6 +68,7 @@ class doubts {
       const auto* agents = list(&kernel, "agents");
       for (std::size_t j = 0; agents != nullptr && j < agents->items.size(); ++j) {
         agent(child_path(path + ".agents", j), agents->items[j]);
+        too_often(child_path(path + ".agents", j), kernel, agents->items[j]);
       }
     }
   }
@@ -88,6 +93,31 @@ class doubts {
       unused_rules(path, t, *rules);
       dead_rules(path + ".policy.rules", *rules);
     }
+  }
+
+  /// An agent runs in cycles of its kernel: what its own schedule has beyond them is lost.
+  void too_often(const std::string& path, const tree& kernel, const tree& t) {
+    const auto* schedule = part(&t, "schedule", tree::kind_t::scalar);
+    const auto own = schedule == nullptr ? std::nullopt : pause_of(schedule->text);
+    const auto written = text_of(&kernel, "schedule");
+    const auto cycles = written.empty() ? std::string(standard_schedule) : written;
+    const auto between = pause_of(cycles);
+    if (!own || (between && *own >= *between)) {
+      return;
+    }
+    const auto id = text_of(&kernel, "kernel_id");
+    p_.report(schedule->at, path + ".schedule",
+              "kernel " + (id.empty() ? "default" : id) + " runs cycles only at \"" + cycles +
+                  "\", so " + text_of(&t, "agent_id") + " runs " +
+                  (between ? "every " + format_duration(*between) + " at most" : "once"),
+              "\"" + schedule->text + "\" as the kernel's schedule if it is to run every " +
+                  format_duration(*own));
+  }
+
+  /// See shortest_pause.
+  static std::optional<milliseconds> pause_of(const std::string& schedule) {
+    const auto fields = parse_cron(schedule);
+    return fields ? shortest_pause(*fields) : std::nullopt;
   }
 
   /// `0` reads like "nothing", and is "no limit".

@@ -39,6 +39,17 @@ std::string make_uuid_v7(utc_time now, entropy& rand) {
   return text;
 }
 
+std::optional<utc_time> time_of_uuid_v7(std::string_view text) {
+  constexpr std::size_t version_at = 14;
+  if (!is_uuid(text) || text[version_at] != '7')
+    return std::nullopt;
+  std::int64_t ms = 0;
+  for (const char c : text.substr(0, version_at - 1))
+    if (c != '-')
+      ms = ms * 16 + static_cast<std::int64_t>(hex_digits.find(c));
+  return from_unix_ms(ms);
+}
+
 bool is_uuid(std::string_view text) noexcept {
   if (text.size() != uuid_characters)
     return false;

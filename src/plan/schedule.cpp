@@ -68,12 +68,7 @@ std::optional<utc_time> schedule_rule::only_slot() const {
 }
 
 bool schedule_rule::day_matches(local_days day) const {
-  const std::chrono::year_month_day date{day};
-  if (!fields_.month.test(static_cast<unsigned>(date.month())))
-    return false;
-  const bool in_month = fields_.day.test(static_cast<unsigned>(date.day()));
-  const bool in_week = fields_.weekday.test(std::chrono::weekday{day}.c_encoding());
-  return fields_.day_star || fields_.weekday_star ? in_month && in_week : in_month || in_week;
+  return config::fires_on(fields_, day);
 }
 
 time_zone::mapping schedule_rule::moment(reading how, local_days day, std::size_t hour,

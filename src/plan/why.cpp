@@ -43,6 +43,7 @@ std::string_view phrase_of(std::string_view reason) {
 struct facts {
   const occurrence* slot = nullptr;
   std::optional<utc_time> unrecorded; ///< a slot the schedule had, newer than all that is recorded
+  std::optional<utc_time> no_slot_at; ///< the minute asked for, where the schedule had none
   std::vector<const decision_row*> decisions;
   std::vector<const pause_record*> pauses;
 };
@@ -87,6 +88,9 @@ facts gather(const why_input& in) {
                : utc_time::min();
     if (*in.expected_slot > covered)
       f.unrecorded = in.expected_slot;
+    const utc_time minute = std::chrono::floor<std::chrono::minutes>(in.at.value_or(in.now));
+    if (in.at && *in.expected_slot < minute && covered < minute)
+      f.no_slot_at = minute;
   }
   return f;
 }
@@ -170,11 +174,26 @@ std::string decision_sentence(const why_input& in, const decision_row& row) {
          std::string{phrase_of(d.reason)} + detail + ".";
 }
 
+/// Slots begin within this time, or no node is there to begin them.
+constexpr milliseconds start_time = 1min;
+
+std::string unrecorded_sentence(const why_input& in, utc_time slot) {
+  const auto when = format_rfc3339(slot);
+  if (in.node_since && slot < *in.node_since)
+    return "Kernel " + in.kernel_id + ": no node was running at " + when +
+           ". This node was first started at " + format_rfc3339(*in.node_since) + ".";
+  if (slot + start_time < in.now)
+    return "Kernel " + in.kernel_id + ": no node was running at " + when + ".";
+  return "Kernel " + in.kernel_id + ": the slot of " + when +
+         " has not started yet, or no node is running.";
+}
+
 void say_past(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  if (f.no_slot_at)
+    out.push_back("Kernel " + in.kernel_id + " had no cycle at " + format_rfc3339(*f.no_slot_at) +
+                  (in.schedule.empty() ? "" : ": its schedule is \"" + in.schedule + "\"") + ".");
   if (f.unrecorded)
-    out.push_back("Kernel " + in.kernel_id + ": no record of the slot of " +
-                  format_rfc3339(*f.unrecorded) +
-                  ": no node was running then, or it has not started yet.");
+    out.push_back(unrecorded_sentence(in, *f.unrecorded));
   if (f.slot)
     out.push_back(slot_sentence(in, *f.slot));
   else
@@ -201,9 +220,10 @@ void say_future(std::vector<std::string>& out, const why_input& in, const facts&
     out.push_back("The next slot of kernel " + in.kernel_id + " is " +
                   format_rfc3339(*in.next_slot) + ".");
   if (in.next_agent_slot)
-    out.push_back("Agent " + in.agent_id + " has its own schedule; its next slot is " +
-                  format_rfc3339(*in.next_agent_slot) +
-                  " and it runs with the first cycle after that.");
+    out.push_back("Agent " + in.agent_id + " is due at " + format_rfc3339(*in.next_agent_slot) +
+                  (in.next_agent_cycle
+                       ? " and runs in the cycle of " + format_rfc3339(*in.next_agent_cycle) + "."
+                       : ", but its kernel has no cycle after that."));
 }
 
 json slot_json(const occurrence& slot) {
@@ -249,6 +269,7 @@ std::string to_json(const why_input& in, const facts& f,
                : json(nullptr);
   out["next_slot"] = time_or_null(in.next_slot);
   out["next_agent_slot"] = time_or_null(in.next_agent_slot);
+  out["next_agent_cycle"] = time_or_null(in.next_agent_cycle);
   out["sentences"] = sentences;
   // Reasons are free text from rows: bad UTF-8 is replaced, for an answer must not throw.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);

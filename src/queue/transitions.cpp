@@ -25,12 +25,8 @@ constexpr std::array<std::pair<settle_to, std::string_view>, 5> settle_names{{
     {settle_to::release, "release"},
 }};
 
-/// A row does not know who cancels it: the node's log tells the causes apart.
-constexpr const char* cancelled_waiting = "cancelled before it ran: by an operator, with its "
-                                          "cycle, or because its agent is no longer configured";
-constexpr const char* cancelled_between =
-    "cancelled while waiting for another attempt: by an operator, with its cycle, or because its "
-    "agent is no longer configured";
+constexpr const char* cancelled_waiting = "cancelled before it ran";
+constexpr const char* cancelled_between = "cancelled while waiting for another attempt";
 
 /// The first attempt_output_bytes, without half a character at their end.
 std::string_view beginning_of(std::string_view utf8) {
@@ -270,7 +266,7 @@ store::retry_dispatch::reply retry_row(queue_row& row, utc_time now) {
   return {settle_result::accepted, was};
 }
 
-store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
+store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now, std::string_view cause) {
   auto& d = row.d;
   const auto was = d.status;
   if (is_final(was))
@@ -280,6 +276,8 @@ store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
   d.outcome = run_outcome{};
   d.outcome.execution = execution_verdict::cancelled;
   d.outcome.error = d.fence > 0 ? cancelled_between : cancelled_waiting;
+  if (!cause.empty())
+    d.outcome.error += ": " + std::string(cause);
   finish(d, dispatch_status::cancelled, now);
   return {settle_result::accepted, was, d.fence, {}};
 }

@@ -109,8 +109,22 @@ TEST_CASE("agents add: what would be wrong is not written", "[e2e][agents]") {
   refused({"agents", "add", "--", "true"}, "nothing says what runs the agent");
   refused({"agents", "add", "n w", "--", "true"}, "is not a valid name");
   refused({"agents", "add", "new", "--schedule", "@hourl", "--", "true"}, "did you mean @hourly?");
+  refused({"agents", "add", "new", "--schedule", "9 o'clock", "--", "true"}, "boyd: --schedule: ");
+  refused({"agents", "add", "new", "--timeout", "soon", "--", "true"}, "boyd: --timeout: ");
   refused({"agents", "add", "new", "--provider", "nobody"}, "nobody");
   refused({"agents", "add", "new", "--adapter", "claud"}, "did you mean claude?");
+}
+
+TEST_CASE("agents add: a schedule that the kernel cannot keep is told", "[e2e][agents]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"*/10 * * * *\"\n    agents:\n"
+                          "      - agent_id: a\n        executor: {type: command, argv: [date]}\n");
+  const auto lost = home.run({"agents", "add", "b", "--schedule", "*/5 * * * *", "--", "date"});
+  CHECK(lost.code == 0);
+  CHECK_THAT(lost.err, Contains("so b runs every 10m at most"));
+  CHECK_THAT(home.run({"config", "validate"}).err, Contains("so b runs every 10m at most"));
+  const auto kept = home.run({"agents", "add", "c", "--schedule", "@hourly", "--", "date"});
+  CHECK(kept.code == 0);
+  CHECK_THAT(kept.err, !Contains("warning"));
 }
 
 TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agents]") {

@@ -269,14 +269,33 @@ TEST_CASE("dispatches are retried and cancelled on real rows", "[e2e]") {
   const auto row = home.run({"dispatches", "ls", "--limit", "1", "--json"}).json()["items"][0];
   const auto id = row["dispatch_id"].get<std::string>();
   CHECK(home.run({"dispatches", "cancel", id}).out == id + ": nothing to do: already done\n");
-  CHECK(home.run({"dispatches", "retry", id}).out == id + ": queued again (was done)\n");
+  const auto queued = home.run({"dispatches", "retry", id});
+  CHECK(queued.out == id + ": queued again (was done)\n");
+  CHECK_THAT(queued.err, Contains("no node is running"));
   CHECK(home.run({"dispatches", "retry", id}).out == id + ": nothing to do: already pending\n");
   CHECK(home.run({"dispatches", "cancel", id}).out == id + ": cancelled (was pending)\n");
-  CHECK_THAT(home.run({"dispatches", "show", id}).out, !Contains("exit code"));
+  CHECK_THAT(home.run({"dispatches", "show", id}).out,
+             !Contains("exit code") && Contains(": by an operator"));
   CHECK(home.run({"dispatches", "retry", id, "--json"}).json()["result"] == "accepted");
   // The next command that runs work runs it, too.
   REQUIRE(home.run({"cycle"}).code == 0);
   CHECK(home.run({"dispatches", "show", id, "--json"}).json()["dispatch"]["fence"] >= 2);
+}
+
+TEST_CASE("a dispatch of an agent that is gone is not queued again", "[e2e]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: a, executor: {type: command, argv: [date]}}\n"
+                          "      - {agent_id: b, executor: {type: command, argv: [date]}}\n");
+  REQUIRE(home.run({"run", "a"}).code == 0);
+  const auto id = home.run({"dispatches", "ls", "--agent", "a", "--json"})
+                      .json()["items"][0]["dispatch_id"]
+                      .get<std::string>();
+  home.write_configuration("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                           "      - {agent_id: b, executor: {type: command, argv: [date]}}\n");
+  const auto refused = home.run({"dispatches", "retry", id});
+  CHECK(refused.code != 0);
+  CHECK_THAT(refused.err, Contains("agent default/a is no longer configured"));
+  CHECK(home.run({"dispatches", "show", id, "--json"}).json()["dispatch"]["status"] == "done");
 }
 
 TEST_CASE("findings stand under a sentence that names the file", "[e2e]") {
@@ -383,6 +402,15 @@ kernels:
   const auto none = home.run({"dispatches", "show", id, "--run", "999"});
   CHECK(none.code == 1);
   CHECK_THAT(none.err, Contains("next: existing runs: 1, 2"));
+  const auto first = home.run({"logs", id, "--run", "1"});
+  CHECK(first.code == 0);
+  CHECK(first.out == "run 1\n");
+  CHECK_THAT(first.err, Contains("run 1 of dispatch ") && Contains(": done, started ") &&
+                            Contains("boyd: done after "));
+  const auto unknown = home.run({"logs", id, "--run", "999"});
+  CHECK(unknown.code == 1);
+  CHECK(unknown.out.empty());
+  CHECK_THAT(unknown.err, Contains("no such run of this dispatch: 999"));
   // Listings stay small.
   const auto listed = home.run({"dispatches", "ls", "--json"}).json()["items"];
   for (const auto& item : listed)

@@ -80,6 +80,19 @@ TEST_CASE("no row of a table is wider than 80 columns", "[e2e][screen]") {
   const auto status = shown(home, {"status"});
   CHECK_THAT(status, !Contains("RESTARTS") && Contains("a-kernel-with"));
   CHECK_THAT(shown(home, {"status", "--parts"}), Contains("RESTARTS") && Contains("librarian"));
+  CHECK_THAT(home.run({"status"}).out,
+             Contains("failed; not retried, since the same input would fail again: "));
+}
+
+TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: a, executor: {type: command, argv: [date]}}\n");
+  REQUIRE(home.run({"run", "a"}).code == 0);
+  // The page has a line break within this.
+  CHECK_THAT(home.run({"explain", "a"}).out, !Contains("only the record that"));
+  on_terminal page({"--home", home.path(), "explain", "a"});
+  CHECK(page.finish() == 0);
+  CHECK_THAT(page.text(), Contains("only the record that"));
 }
 
 TEST_CASE("status --watch has the screen for itself, and q ends it", "[e2e][screen]") {

@@ -48,6 +48,23 @@ TEST_CASE("times: shown in the user's zone with its name; --utc and --json have 
   CHECK_THAT(in_kolkata(home, {"state", "log"}).out, Contains(" IST"));
 }
 
+TEST_CASE("times: why of an agent looks behind runs of others by hand", "[e2e][times]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - agent_id: a\n        executor: {type: command, argv: [date]}\n"
+                          "      - agent_id: b\n        executor: {type: command, argv: [date]}\n");
+  REQUIRE(home.run({"run", "a"}).code == 0);
+  REQUIRE(home.run({"run", "b"}).code == 0);
+  const auto a = home.run({"why", "a", "--at", "now"});
+  INFO(a.out);
+  CHECK(a.code == 0);
+  CHECK_THAT(a.out, Contains("Agent a was dispatched") && !Contains("No recorded decision"));
+  // A minute in which nothing was due, and no node was there yet.
+  const auto before = home.run({"why", "a", "--utc", "--at", "2020-05-05T10:15:00Z"});
+  CHECK_THAT(before.out, Contains("had no cycle at 2020-05-05T10:15:00Z") &&
+                             Contains("no node was running at 2020-01-01T00:00:00Z") &&
+                             Contains("first started at"));
+}
+
 TEST_CASE("times: --at and --since take what people write", "[e2e][times]") {
   const home_of_boyd home(one_agent);
   REQUIRE(home.run({"cycle"}).code == 0);

@@ -91,7 +91,9 @@ void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) 
       ->type_name("DIR");
   add->add_option("--cwd", o.cwd, "Working directory (default: the kernel's home)")
       ->type_name("DIR");
-  add->add_option("--schedule", args.schedule, "When it may run (default: in every cycle)")
+  add->add_option("--schedule", args.schedule,
+                  "When it is due; it runs in the next cycle of its kernel, never more often than "
+                  "the kernel (default: in every cycle)")
       ->type_name("CRON");
   add->add_option("--timeout", o.timeout, "Limit for a single attempt, such as 10m")
       ->type_name("TIME");

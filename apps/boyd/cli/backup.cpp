@@ -22,7 +22,8 @@ void add_backup_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
       ->type_name("FILE");
   restore->footer(
       "The home must be missing or empty. Runs that were active during the backup run again. If "
-      "the original home is still on this machine, move it away first: a second copy is refused.");
+      "the original home is still on this machine, move it away first: the node does not start "
+      "from the copy before.");
 }
 
 } // namespace boyd::app

@@ -12,7 +12,10 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 /// `boyd agents add` and `boyd agents rm`: edit the configuration file.
@@ -187,6 +190,18 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
     print("Next: boyd run " + shell_word(agent) + "\n");
 }
 
+/// A schedule that its kernel's cycles cannot keep is told at once.
+void warn_of_schedule(const opened_file& f, const std::string& edited, std::size_t kernel,
+                      const config::configuration& now, const std::string& agent, const ports& p) {
+  const auto& agents = now.kernels[kernel].agents;
+  const auto at = std::ranges::find(agents, agent, &config::agent::agent_id) - agents.begin();
+  const auto key =
+      "kernels[" + std::to_string(kernel) + "].agents[" + std::to_string(at) + "].schedule";
+  for (const auto& w : judge_configuration_to_ask(f.path, edited, *p.files, *p.zones).warnings)
+    if (w.key == key)
+      print_note("warning: " + w.problem + "; expected " + w.expected);
+}
+
 /// The configuration that the edited file would be.
 result<std::shared_ptr<const config::configuration>>
 read_edited(const opened_file& f, const std::string& edited, const ports& p) {
@@ -196,6 +211,41 @@ read_edited(const opened_file& f, const std::string& edited, const ports& p) {
                 "the file was not changed, because it would have errors: " + now.error().what,
                 now.error().where, now.error().next);
   return now;
+}
+
+/// Keys of a new agent, and what of the command line they come from.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> flags{{
+    {"agent_id", "NAME"},
+    {"prompt_file", "--prompt-file"},
+    {"schedule", "--schedule"},
+    {"timeout", "--timeout"},
+    {"executor.provider", "--provider"},
+    {"executor.adapter", "--adapter"},
+    {"executor.model", "--model"},
+    {"executor.cwd", "--cwd"},
+    {"executor.worktree", "--worktree"},
+}};
+
+/// What is wrong with a flag, in a file that was right without it; nothing where it is none's.
+std::optional<error> error_of_flag(const opened_file& f, const std::string& edited,
+                                   const ports& p) {
+  const auto judged = judge_configuration_to_ask(f.path, edited, *p.files, *p.zones);
+  for (const auto& found : judged.findings) {
+    const auto agent = found.key.find(".agents[");
+    const auto dot = agent == std::string::npos ? agent : found.key.find("].", agent);
+    if (dot == std::string::npos)
+      continue;
+    const auto key = std::string_view(found.key).substr(dot + 2);
+    for (const auto& [name, flag] : flags)
+      if (key == name || key.starts_with(std::string(name) + "."))
+        return error{errc::invalid_argument,
+                     std::string(flag) + ": " + found.problem,
+                     {},
+                     !found.nearest.empty()   ? "did you mean " + found.nearest + "?"
+                     : found.expected.empty() ? std::string("see: boyd agents add --help")
+                                              : "expected: " + found.expected};
+  }
+  return std::nullopt;
 }
 
 result<int> add(arguments args, const place& where, const ports& p) {
@@ -221,7 +271,7 @@ result<int> add(arguments args, const place& where, const ports& p) {
     return fail(std::move(edited.error()));
   const auto now = read_edited(*f, *edited, p);
   if (!now)
-    return fail(now.error());
+    return fail(error_of_flag(*f, *edited, p).value_or(now.error()));
   // All others must be what they were: a key in the wrong place would be another agent's.
   auto others = (*now)->kernels.at(*kernel).agents;
   const auto added = std::erase_if(others, [&](const auto& a) { return a.agent_id == args.agent; });
@@ -231,6 +281,7 @@ result<int> add(arguments args, const place& where, const ports& p) {
   if (auto written = replace(*f, *edited, p); !written)
     return fail(std::move(written.error()));
   tell(args, where, added_schema, "Added", k, args.agent, f->path);
+  warn_of_schedule(*f, *edited, *kernel, **now, args.agent, p);
   return exit_code::ok;
 }
 

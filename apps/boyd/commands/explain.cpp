@@ -267,7 +267,7 @@ int run_explain(const arguments& args) {
                                                       {"graph", yes_or_no(o.graph)}});
   return ask_and_print(args, request, [](const json& body, const terminal& t) {
     const auto text = text_of(body, "markdown");
-    print(t.is_tty ? folded(printable(text), t) : text);
+    print(t.is_tty ? folded(joined_paragraphs(printable(text)), t) : text);
   });
 }
 

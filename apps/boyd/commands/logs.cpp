@@ -19,6 +19,7 @@ namespace boyd::app {
 
 namespace {
 
+constexpr const char* no_output = "no output";
 constexpr milliseconds log_look = 300ms;
 /// Begins the standard error in the output of a run that is over.
 constexpr std::string_view errors_title = "--- stderr ---\n";
@@ -60,6 +61,8 @@ class log_reader {
       if (!body)
         return report(body.error(), args_.json);
       const auto object = object_of(*body);
+      if (const auto known = choose_run(part_of(object, "dispatch")); !known)
+        return report(known.error(), args_.json);
       if (!show(object, *body))
         return exit_code::ok;
       if (!has_more_ && !client_.pause(log_look))
@@ -68,6 +71,19 @@ class log_reader {
   }
 
  private:
+  /// Whether the run asked for is an earlier one, once. Error: the dispatch has no such run.
+  result<void> choose_run(const json& d) {
+    if (args_.run.empty() || !fence_.empty())
+      return {};
+    json found;
+    auto known = find_run(d, args_.run, found);
+    if (known && found.contains("to"))
+      earlier_ = std::move(found);
+    return known;
+  }
+
+  bool is_earlier() const { return !earlier_.is_null(); }
+
   std::map<std::string, std::string> query() const {
     std::map<std::string, std::string> q{
         {"kernel", args_.kernel}, {"out", shown_out_.place}, {"err", shown_err_.place}};
@@ -90,11 +106,12 @@ class log_reader {
       print_json(body, text);
     } else {
       show_turns(turns);
-      show_live(live);
+      if (!is_earlier())
+        show_live(live);
     }
     if (has_more_)
       return true;
-    if (is_over || !args_.run.empty())
+    if (is_over || is_earlier())
       return end(d);
     if (!args_.follow)
       return leave(d, live);
@@ -129,7 +146,7 @@ class log_reader {
       turns_place_ = "0";
       say("attempt " + text_of(d, "attempt") + " of " + text_of(d, "max_attempts") + " begins");
     } else {
-      say(headline_of(d));
+      say(is_earlier() ? headline_of_run(d, earlier_) : headline_of(d));
     }
     fence_ = fence;
   }
@@ -180,8 +197,8 @@ class log_reader {
   bool end(const json& d) {
     if (args_.json)
       return false;
-    if (!args_.run.empty())
-      return end_of_earlier(d);
+    if (is_earlier())
+      return end_of_earlier();
     const auto output = text_of(d, "output");
     const std::string_view whole = output;
     const auto title = whole.find(errors_title);
@@ -198,6 +215,8 @@ class log_reader {
         write(with_line_break(std::string(whole.substr(title))), stdout);
       if (const auto cut = number_of(d, "output_cut"); cut > 0)
         say(std::to_string(cut) + " bytes in the middle were not stored");
+      if (output.empty() && !shown_out_.any && !shown_err_.any)
+        say(no_output);
     }
     if (args_.turns && !has_turns_)
       say("no conversation recorded: Boyd called no model in this run");
@@ -205,19 +224,13 @@ class log_reader {
     return false;
   }
 
-  bool end_of_earlier(const json& d) {
-    if (has_turns_)
-      return false;
-    for (const auto& e : rows_of(d, "attempts"))
-      if (text_of(e, "fence") == args_.run) {
-        write(with_line_break(text_of(e, "output")), stdout);
-        return false;
-      }
-    if (text_of(d, "fence") == args_.run)
-      write(with_line_break(text_of(d, "output")), stdout);
-    else
-      say("no such run of this dispatch: " + args_.run + "; see: boyd dispatches show " +
-          short_id_of(d));
+  bool end_of_earlier() const {
+    const auto output = text_of(earlier_, "output");
+    if (!has_turns_ && output.empty())
+      say(no_output);
+    else if (!has_turns_)
+      write(with_line_break(output), stdout);
+    say(ending_of_run(earlier_));
     return false;
   }
 
@@ -253,6 +266,7 @@ class log_reader {
   terminal err_;
   std::string id_;
   std::string fence_;
+  json earlier_; ///< the run to show, if it is not the newest
   std::string status_;
   std::string turns_place_ = "0";
   shown_stream shown_out_;

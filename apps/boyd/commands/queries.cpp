@@ -91,13 +91,6 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
     print(t.paint(colour::faint, "more: " + next_page(args, next)) + "\n");
 }
 
-/// What a run's fate is called: where it led, and why.
-std::string end_of(const json& earlier) {
-  const auto failure = text_of(earlier, "failure");
-  return text_of(earlier, "to") +
-         (failure.empty() || failure == "none" ? "" : " (" + failure + ")");
-}
-
 /// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
 void render_earlier(const json& d, const terminal& t) {
   table rows({"RUN", "TRY", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
@@ -106,7 +99,7 @@ void render_earlier(const json& d, const terminal& t) {
     const auto error = text_of(e, "error");
     rows.add({text_of(e, "fence"), text_of(e, "attempt"), brief_moment_of(e, "started_at", t),
               time_between(e, "started_at", "ended_at"), text_of(e, "node").substr(0, id_shown),
-              end_of(e), error.empty() ? text_of(e, "summary") : error});
+              end_of_run(e), error.empty() ? text_of(e, "summary") : error});
   }
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
@@ -117,23 +110,9 @@ void render_earlier(const json& d, const terminal& t) {
 
 /// The output of one earlier run.
 int print_run(const arguments& args, const json& d, const terminal& t) {
-  const auto latest = text_of(d, "fence");
   json run;
-  std::string known;
-  for (const auto& e : rows_of(d, "attempts")) {
-    const auto fence = text_of(e, "fence");
-    if (fence != latest)
-      known += fence + ", ";
-    if (fence == args.run)
-      run = e;
-  }
-  known += latest;
-  if (args.run == latest)
-    run = d;
-  if (run.is_null())
-    return report({errc::not_found, "no such run of this dispatch: " + args.run,
-                   text_of(d, "dispatch_id"), "existing runs: " + known},
-                  args.json);
+  if (const auto found = find_run(d, args.run, run); !found)
+    return report(found.error(), args.json);
   if (args.json) {
     run["schema"] = "boyd.dispatch_run/1";
     print(run.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
@@ -248,7 +227,7 @@ result<void> agree(const arguments& args, const std::string& question) {
   const auto answer = trim(line);
   if (answer == "y" || answer == "yes")
     return {};
-  return fail(errc::cancelled, "cancelled; nothing changed");
+  return fail(errc::cancelled, "nothing changed");
 }
 
 int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {
@@ -271,16 +250,19 @@ api_request on_dispatch(const arguments& args, const std::string& verb) {
   return request;
 }
 
-/// Nobody may be there to run what was queued again.
+/// Where to see what was queued again; nobody may be there to run it.
 int retry(const arguments& args) {
-  const int code = ask_and_print(args, on_dispatch(args, "retry"), render_transition);
-  const auto where = place_of(args);
-  if (code != exit_code::ok || args.json || !where)
-    return code;
-  const auto owner = adapters::read_home_owner(where->home);
-  if (owner && !*owner)
-    print("No node is running; boyd node or boyd cycle runs it.\n");
-  return code;
+  return ask_and_print(args, on_dispatch(args, "retry"), [&](const json& body, const terminal& t) {
+    render_transition(body, t);
+    const auto where = place_of(args);
+    if (!where || text_of(body, "result") != "accepted")
+      return;
+    const auto owner = adapters::read_home_owner(where->home);
+    if (!owner)
+      return;
+    print_note(*owner ? "see it with: boyd logs " + short_id_of(body) + " -f"
+                      : std::string("no node is running; boyd node or boyd cycle runs it"));
+  });
 }
 
 } // namespace

@@ -138,7 +138,11 @@ std::vector<std::string> attention(const json& body) {
     const auto failure = text_of(a, "last_failure_class");
     const auto said =
         text_of(a, "last_error").empty() ? text_of(a, "last_summary") : text_of(a, "last_error");
-    add("agent " + name + " failed" + (failure.empty() ? "" : " (" + failure + ")") + ": " + said);
+    const auto kind = failure.empty()              ? std::string()
+                      : failure == "deterministic" ? "; not retried, since the same input would "
+                                                     "fail again"
+                                                   : " (" + failure + ")";
+    add("agent " + name + " failed" + kind + ": " + said);
   }
   return lines;
 }

@@ -5,6 +5,7 @@
 #include "boyd/ports/time_zones.hpp"
 
 #include <bitset>
+#include <chrono>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -49,5 +50,12 @@ struct cron_fields {
 /// wanted). Names (jan, MON, …) are case-insensitive. Expressions that
 /// can never fire ("0 0 31 2 *") are refused. Error `invalid_argument`; its text names the field.
 result<cron_fields> parse_cron(std::string_view text);
+
+/// Whether the local day matches month, day and weekday; not for `every` and `once`. Pure.
+bool fires_on(const cron_fields& fields, std::chrono::local_days day);
+
+/// The shortest time between two of its slots, on a clock that is never changed. Nothing for "at",
+/// and for what does not come twice in a few years. Pure.
+std::optional<milliseconds> shortest_pause(const cron_fields& fields);
 
 } // namespace boyd::config

@@ -3,6 +3,7 @@
 #include "boyd/core/time.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ class entropy;
 /// A UUIDv7 (RFC 9562 §5.7) in its 36-character text form: sortable by creation time, unique
 /// across nodes. `rand` supplies 74 random bits.
 std::string make_uuid_v7(utc_time now, entropy& rand);
+
+/// When that UUIDv7 was made, to the millisecond; nothing for what is none.
+std::optional<utc_time> time_of_uuid_v7(std::string_view text);
 
 /// True when `text` is a UUID in lower-case text form.
 bool is_uuid(std::string_view text) noexcept;

@@ -31,7 +31,10 @@ struct why_input {
   std::optional<quiet_now> quiet;                    ///< at `now`
   std::optional<utc_time> expected_slot; ///< the kernel's schedule: latest_at_or_before(at or now)
   std::optional<utc_time> next_slot;     ///< of the kernel's schedule, after `now`
-  std::optional<utc_time> next_agent_slot; ///< of the agent's own schedule
+  std::optional<utc_time> next_agent_slot;  ///< of the agent's own schedule
+  std::optional<utc_time> next_agent_cycle; ///< the kernel's first slot at or after that
+  std::string schedule;                     ///< of the kernel, as it is written; may be empty
+  std::optional<utc_time> node_since;       ///< when this node was first started; may be unknown
 };
 
 struct why_answer {
@@ -39,15 +42,16 @@ struct why_answer {
   /// One object: kernel_id, agent_id, at, slot {scheduled_at, trigger, state, late, reason,
   /// cycle_id, stands_until}, unrecorded_slot, decisions[] {agent_id, dispatched, reason, detail,
   /// cycle_id, decided_at, dispatch_id, status, error}, pauses[] {agent_id, reason, since}, quiet
-  /// {reason, until}, next_slot, next_agent_slot, sentences[]; what is unknown is null.
+  /// {reason, until}, next_slot, next_agent_slot, next_agent_cycle, sentences[]; what is unknown is
+  /// null.
   std::string json;
 };
 
 /// Answers "why did or didn't it run, and when next?". The slot in question is the newest recorded
 /// at or before `at`; a summary row (see decide_slots) so answers for the slots it stands for. When
-/// `expected_slot` is newer than what is recorded, that is said, too. About an agent: its decision
-/// in that slot's cycle; without `at` its newest decision. About the kernel: every decision of that
-/// cycle. Pure; bounded by its input.
+/// `expected_slot` is newer than what is recorded, that is said, too, and so is a minute asked for
+/// in which the kernel has no slot. About an agent: its decision in that slot's cycle; without `at`
+/// its newest decision. About the kernel: every decision of that cycle. Pure; bounded by its input.
 why_answer explain_why(const why_input& in);
 
 } // namespace boyd::plan

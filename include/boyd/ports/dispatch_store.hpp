@@ -206,6 +206,7 @@ struct cancel_dispatch {
     std::string lease_owner;
   };
   std::string dispatch_id;
+  std::string cause{}; ///< for people, behind "cancelled before it ran: "; may be empty
 };
 
 struct find_dispatch {

@@ -73,8 +73,8 @@ bool rescue_row(queue_row& row, int max_rescues, utc_time now);
 store::retry_dispatch::reply retry_row(queue_row& row, utc_time now);
 
 /// An operator's cancel. Pending → cancelled: `accepted`; final: `already_settled`; running:
-/// nothing changes, `stale` with fence and owner.
-store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now);
+/// nothing changes, `stale` with fence and owner. `cause` stands in the row's error; may be empty.
+store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now, std::string_view cause = {});
 
 /// The error of a row whose status is a word that this version does not know: it is shown as failed
 /// and never claimed; an operator's retry gives it back.

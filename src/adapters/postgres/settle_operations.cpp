@@ -313,7 +313,7 @@ any_reply operations::run(const cancel_dispatch& op) {
   auto held = hold(op.dispatch_id);
   if (!held)
     return cancel_dispatch::reply{};
-  const auto reply = queue::cancel_row(held->row, now());
+  const auto reply = queue::cancel_row(held->row, now(), op.cause);
   if (reply.result == settle_result::accepted) {
     take_out(*held);
     write_back({&*held});

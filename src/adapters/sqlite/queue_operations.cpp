@@ -189,7 +189,7 @@ any_reply operations::run(const cancel_dispatch& op) {
   auto found = load(op.dispatch_id);
   if (found.id == 0)
     return cancel_dispatch::reply{};
-  const auto reply = queue::cancel_row(found.row, now_);
+  const auto reply = queue::cancel_row(found.row, now_, op.cause);
   if (reply.result == settle_result::accepted)
     save(found);
   return reply;

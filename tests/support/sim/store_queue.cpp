@@ -190,7 +190,7 @@ any_reply sim_transaction::run(const cancel_dispatch& op) {
   if (it == data_.dispatches.end())
     return cancel_dispatch::reply{};
   return change(it->second, row_move::cancel,
-                [&](queue::queue_row& r) { return queue::cancel_row(r, now_); });
+                [&](queue::queue_row& r) { return queue::cancel_row(r, now_, op.cause); });
 }
 
 any_reply sim_transaction::run(const due_agents&) {

@@ -141,6 +141,22 @@ TEST_CASE("cron: what can never fire is refused", "[cron]") {
   good("0 0 31 2 mon");
 }
 
+TEST_CASE("cron: the shortest time between two slots", "[cron]") {
+  const auto pause = [](std::string_view text) {
+    return shortest_pause(parse_cron(text).value()).value_or(0ms);
+  };
+  CHECK(pause("* * * * *") == 1min);
+  CHECK(pause("*/10 * * * *") == 10min);
+  CHECK(pause("*/7 * * * *") == 4min); // from :56 to :00
+  CHECK(pause("@hourly") == 1h);
+  CHECK(pause("0 9,18 * * *") == 9h);
+  CHECK(pause("0 7 * * mon-fri") == 24h);
+  CHECK(pause("0 7 * * fri") == 7 * 24h);
+  CHECK(pause("0 0 1 * *") == 28 * 24h);
+  CHECK(pause("@every 30s") == 30s);
+  CHECK(pause("at 2026-12-01T09:00") == 0ms);
+}
+
 TEST_CASE("cron: any text gives fields or an error", "[cron][property]") {
   REQUIRE(rc::check("no text breaks the parser", [](const std::string& text) {
     const auto fields = parse_cron(text);

@@ -259,6 +259,45 @@ TEST_CASE("warnings: an agent that is to change something and is believed", "[co
   CHECK(agent("read_file, list_dir", {}).empty());
 }
 
+TEST_CASE("warnings: an agent that is due more often than its kernel has cycles", "[config]") {
+  const auto both = [](const std::string& kernel, const std::string& agent) {
+    return warnings("version: 1\nkernels:\n  - kernel_id: team\n" +
+                    (kernel.empty() ? "" : "    schedule: " + kernel + "\n") +
+                    "    agents:\n      - agent_id: c\n        schedule: " + agent +
+                    "\n        executor: {type: command, argv: [date]}\n");
+  };
+  const auto key = first_agent + "schedule";
+  const std::string lost =
+      "kernel team runs cycles only at \"*/10 * * * *\", so c runs every 10m at most; "
+      "\"*/5 * * * *\" as the kernel's schedule if it is to run every 5m";
+  CHECK(both("'*/10 * * * *'", "'*/5 * * * *'").at(key) == lost);
+  // The standard schedule of kernels is the one of the schema.
+  CHECK(both("", "'*/5 * * * *'").at(key) == lost);
+  CHECK(load_text(default_yaml()).value->kernels.at(0).when.expression == "*/10 * * * *");
+  for (const auto& [kernel, agent] :
+       std::vector<std::pair<std::string, std::string>>{{"'@every 1m'", "'@every 30s'"},
+                                                        {"'* * * * *'", "'@every 30s'"},
+                                                        {"'@daily'", "'0 9,18 * * *'"},
+                                                        {"'0 7 * * mon'", "'0 7 * * mon-fri'"},
+                                                        {"'*/10 * * * *'", "'*/5 8 * * *'"},
+                                                        {"{at: 2026-12-01T09:00}", "'@yearly'"}}) {
+    INFO(kernel << " and " << agent);
+    CHECK(both(kernel, agent).contains(key));
+  }
+  for (const auto& [kernel, agent] : std::vector<std::pair<std::string, std::string>>{
+           {"'*/10 * * * *'", "'*/10 * * * *'"},
+           {"'*/10 * * * *'", "'5 * * * *'"},
+           {"'*/10 9-17 * * *'", "'@hourly'"},
+           {"'@hourly'", "'@every 60m'"},
+           {"'@every 30s'", "'* * * * *'"},
+           {"'0 0 1 1 *'", "'0 0 29 2 *'"},
+           {"'@yearly'", "{at: 2026-12-01T09:00}"},
+           {"{at: 2026-12-01T08:00}", "{at: 2026-12-01T09:00}"}}) {
+    INFO(kernel << " and " << agent);
+    CHECK(both(kernel, agent).empty());
+  }
+}
+
 TEST_CASE("warnings: what Boyd itself writes has none", "[config]") {
   CHECK(load_text(default_yaml()).warnings.empty());
 }

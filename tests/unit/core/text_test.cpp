@@ -93,12 +93,15 @@ TEST_CASE("UUIDv7 has the layout of RFC 9562 and sorts by time") {
     fixed_entropy first{a}, second{b};
     const auto earlier = make_uuid_v7(from_unix_ms(t), first);
     RC_ASSERT(is_uuid(earlier));
+    RC_ASSERT(time_of_uuid_v7(earlier) == from_unix_ms(t));
     RC_ASSERT(earlier < make_uuid_v7(from_unix_ms(t + 1), second));
   }));
 }
 
 TEST_CASE("is_uuid and is_valid_name refuse everything else") {
   CHECK_FALSE(is_uuid(""));
+  CHECK_FALSE(time_of_uuid_v7("n1"));
+  CHECK_FALSE(time_of_uuid_v7("017f22e2-79b0-4fff-bfff-ffffffffffff"));
   CHECK_FALSE(is_uuid("017F22E2-79B0-7FFF-BFFF-FFFFFFFFFFFF"));
   CHECK_FALSE(is_uuid("017f22e2-79b0-7fff-bfff-fffffffffff"));
   CHECK_FALSE(is_uuid("017f22e2079b0-7fff-bfff-ffffffffffff"));

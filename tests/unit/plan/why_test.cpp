@@ -140,10 +140,33 @@ TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
   CHECK(json["slot"]["stands_until"] == "2026-02-12T00:00:00Z");
   in.expected_slot = at("2026-02-12T00:10:00Z");
   const auto answer = explain_why(in);
-  CHECK(says(answer, "Kernel default: no record of the slot of 2026-02-12T00:10:00Z: no node was "
-                     "running then, or it has not started yet."));
+  CHECK(says(answer, "Kernel default: no node was running at 2026-02-12T00:10:00Z."));
   json = nlohmann::json::parse(answer.json);
   CHECK(json["unrecorded_slot"] == "2026-02-12T00:10:00Z");
+  in.node_since = at("2026-02-13T09:00:00Z");
+  CHECK(says(explain_why(in), "Kernel default: no node was running at 2026-02-12T00:10:00Z. This "
+                              "node was first started at 2026-02-13T09:00:00Z."));
+  in.expected_slot = in.now;
+  CHECK(says(explain_why(in), "Kernel default: the slot of 2026-02-13T10:35:00Z has not started "
+                              "yet, or no node is running."));
+}
+
+TEST_CASE("why: a minute in which the kernel has no cycle") {
+  auto in = history();
+  in.schedule = "*/10 * * * *";
+  in.at = at("2026-02-13T10:15:59Z");
+  in.expected_slot = at("2026-02-13T10:10:00Z");
+  CHECK(explain_why(in).sentences.front() ==
+        "Kernel default had no cycle at 2026-02-13T10:15:00Z: its schedule is \"*/10 * * * *\".");
+  in.at = at("2026-02-13T10:10:59Z");
+  CHECK(explain_why(in).sentences.front() ==
+        "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1.");
+  // A run by hand in that minute is a cycle, too.
+  in.at = at("2026-02-13T10:15:59Z");
+  in.occurrences.push_back(slot("2026-02-13T10:15:20Z", occurrence_state::ran, "c3"));
+  in.occurrences.back().trigger = "manual";
+  CHECK(explain_why(in).sentences.front() ==
+        "Kernel default: the manual run of 2026-02-13T10:15:20Z ran as cycle c3.");
 }
 
 TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
@@ -162,8 +185,11 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
   CHECK(says(explain_why(in),
              "Agent a has been paused since 2026-02-13T09:30:00Z: no reason given."));
-  CHECK(says(answer, "Agent a has its own schedule; its next slot is 2026-02-14T08:00:00Z and it "
-                     "runs with the first cycle after that."));
+  CHECK(says(answer, "Agent a is due at 2026-02-14T08:00:00Z, but its kernel has no cycle after "
+                     "that."));
+  in.next_agent_cycle = at("2026-02-14T08:10:00Z");
+  CHECK(says(explain_why(in), "Agent a is due at 2026-02-14T08:00:00Z and runs in the cycle of "
+                              "2026-02-14T08:10:00Z."));
   const auto json = nlohmann::json::parse(answer.json);
   CHECK(json["pauses"].size() == 2);
   CHECK(json["agent_id"] == "a");
