@@ -109,7 +109,7 @@ TEST_CASE("a cycle renews its lock while programs and agents work") {
   INFO((s ? s->reason : to_string(s.error())));
   REQUIRE(s.has_value());
   CHECK(s->status == improve_status::paused);
-  CHECK(intruders == 16); // scan, twice the recheck, ask
+  CHECK(intruders == 12); // scan, recheck, ask
 }
 
 TEST_CASE("a lock of an earlier start of the machine is nobody's, of another namespace anybody's") {
