@@ -67,7 +67,8 @@ TEST_CASE("boyd run: without a node", "[e2e][run]") {
   const auto cycles = home.run({"state", "log", "--json"}).json();
   CHECK_FALSE(cycles.at("items").empty());
   const auto again = home.run({"dispatches", "retry", "bad"});
-  CHECK_THAT(again.out, Contains("queued again (was failed)") && Contains("No node is running"));
+  CHECK_THAT(again.out, Contains("queued again (was failed)"));
+  CHECK_THAT(again.err, Contains("No node is running"));
   CHECK_THAT(home.run({"why", "bad"}).out, Contains("It is waiting to run."));
 }
 

@@ -1,5 +1,6 @@
 #include "step_line.hpp"
 
+#include "boyd/core/signal_stack.hpp"
 #include "boyd/core/time.hpp"
 
 #include <cstdio>
@@ -59,6 +60,7 @@ void step_line::draw(const std::string& text) {
 
 ticker::ticker(std::function<void()> tick)
     : thread_([this, tick = std::move(tick)] {
+        give_signal_stack();
         std::unique_lock lock(mutex_);
         while (!ended_.wait_for(lock, tick_interval, [this] { return ends_; }))
           tick();

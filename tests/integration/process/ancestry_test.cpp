@@ -26,8 +26,8 @@ pid_t pid_in(const std::string& text) {
 
 TEST_CASE("a person's shell may speak for a person") {
   CHECK(adapters::why_not_a_person(::getpid(), 0).empty());
-  CHECK_THAT(adapters::why_not_a_person(::getpid(), ::getpid()), Contains("the node itself"));
-  CHECK_THAT(adapters::why_not_a_person(::getpid(), ::getppid()), Contains("the node itself"));
+  CHECK_THAT(adapters::why_not_a_person(::getpid(), ::getpid()), Contains("the node started"));
+  CHECK_THAT(adapters::why_not_a_person(::getpid(), ::getppid()), Contains("the node started"));
   CHECK_FALSE(adapters::why_not_a_person(0, 0).empty());
   CHECK_THAT(adapters::why_not_a_person(1 << 30, 0), Contains("has ended"));
   CHECK_THAT(adapters::describe_process(::getpid()), Contains(std::to_string(::getpid())));
@@ -52,7 +52,7 @@ TEST_CASE("what a run starts is found, whatever it forks and forgets") {
   pid_t forked = 0;
   file >> forked;
   REQUIRE(forked > 0);
-  CHECK_THAT(adapters::why_not_a_person(own, 0), Contains("belongs to a run"));
+  CHECK_THAT(adapters::why_not_a_person(own, 0), Contains("belongs to an agent's run"));
   CHECK(adapters::environment_value(forked, "BOYD_RUN").empty());
   CHECK_THAT(adapters::why_not_a_person(forked, ::getpid()), Contains("process host"));
   runner->signal(*handle, SIGKILL);
@@ -82,7 +82,7 @@ TEST_CASE("case R7: what a run starts cannot speak for a person to another node 
   CHECK(adapters::environment_value(forked, "BOYD_RUN").empty());
   const auto why = adapters::why_not_a_person(forked, 0);
   INFO(why);
-  CHECK_THAT(why, Contains("process host") || Contains("belongs to a run"));
+  CHECK_THAT(why, Contains("process host") || Contains("belongs to an agent's run"));
   CHECK(adapters::why_not_a_person(::getpid(), 0).empty());
   ::kill(forked, SIGKILL);
   runner->signal(*handle, SIGKILL);

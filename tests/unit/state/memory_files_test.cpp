@@ -106,7 +106,7 @@ TEST_CASE("memory: an entry goes to the file of its section", "[memory]") {
   CHECK_FALSE(w.first.append("A", " one\n")->changed);
   const auto bad = w.first.append("", "x");
   REQUIRE_FALSE(bad);
-  CHECK_THAT(to_string(bad.error()), Contains("name one"));
+  CHECK_THAT(to_string(bad.error()), Contains("use a name such"));
   CHECK_FALSE(w.first.append("A", " "));
   CHECK_FALSE(w.first.append("A", std::string(memory::most_entry_bytes + 1, 'x')));
   CHECK_FALSE(w.first.memory.append("GOAL.md", "A", "x", w.clock.now()));
