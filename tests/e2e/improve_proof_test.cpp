@@ -182,13 +182,15 @@ TEST_CASE("on a terminal one line is rewritten, and tells how long it takes") {
   const auto pipe = lab.outside("pipe");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   lab.put("test.sh", "#!/bin/sh\ncat '" + pipe + "'\necho 'ok 1 - answers'\n");
+  lab.answers({right});
   auto words = lab.argv({"--dry-run"});
   words.erase(words.begin()); // the program
   on_terminal terminal(words);
-  REQUIRE(terminal.wait_for("\r\x1b[Kboyd: SCAN: scanning: tests (1s)"));
+  const bool told = terminal.wait_for("\r\x1b[Kboyd: SCAN: scanning: tests (1s)");
+  INFO(terminal.text());
+  REQUIRE(told);
   write_file(pipe, "");
   terminal.finish();
-  INFO(terminal.text());
   CHECK_THAT(terminal.text(), Contains("\r\x1b[Kboyd: SCAN: scanning: hygiene"));
 }
 

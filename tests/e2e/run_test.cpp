@@ -68,7 +68,7 @@ TEST_CASE("boyd run: without a node", "[e2e][run]") {
   CHECK_FALSE(cycles.at("items").empty());
   const auto again = home.run({"dispatches", "retry", "bad"});
   CHECK_THAT(again.out, Contains("queued again (was failed)"));
-  CHECK_THAT(again.err, Contains("No node is running"));
+  CHECK_THAT(again.err, Contains("no node is running"));
   CHECK_THAT(home.run({"why", "bad"}).out, Contains("It is waiting to run."));
 }
 
