@@ -255,6 +255,29 @@ TEST_CASE("agent CLI: what a patch changes shows what the run has used", "[e2e][
   CHECK(uncited == std::set<std::string>{"a.txt", "guide.md"});
 }
 
+TEST_CASE("agent CLI: its prompt has the context, and who uses it without a word is weak",
+          "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  write_file(repo + "/guide.md", "seven quick brown foxes jump over eleven lazy dogs at dawn\n");
+  git(repo, "add .");
+  git(repo, "commit -qm guide");
+  const fake f("claude", "head -1 guide.md > copy.txt\ncat '" + data("claude_success") + "'",
+               "          worktree: {repo: " + repo + ", base: main}\n",
+               "        context: [\"@guide.md\"]\n", other.path());
+  const auto row = f.cycle();
+  INFO(row.dump(1));
+  CHECK(row["status"] == "done");
+  INFO(f.prompt());
+  CHECK_THAT(f.prompt(),
+             Contains("[C1] guide.md") && Contains("seven quick brown foxes jump over"));
+  const auto record = nlohmann::json::parse(read_file(
+      f.home.file("executions/" + row["dispatch_id"].get<std::string>() + "/record.json")));
+  INFO(record["citations"].dump(1));
+  CHECK(record["citations"]["weak"] == true); // enforce is the default of agent CLIs
+}
+
 TEST_CASE("case 56 secret-in-answer: a patch keeps the secret that a run wrote, and the run tells",
           "[e2e][agent_cli]") {
   const temp_dir other;
