@@ -130,6 +130,30 @@ TEST_CASE("C++: a failing test is mended, verified, committed and told of") {
   CHECK(next.json().at("selected_task").is_null());
 }
 
+TEST_CASE("C++: a warning of the compiler, a failing test and a broken link, one after the other") {
+  auto files = cpp_files();
+  files["util.cpp"] = "int twice(int a) {\n  int unused = a;\n  return 2 * a;\n}\n";
+  files["README.md"] = "Run test.sh, see [the guide](docs/guid.md).\n";
+  files["docs/guide.md"] = "Nothing yet.\n";
+  const repository_lab lab(files,
+                           "  scanners:\n"
+                           "    - {name: tests, source: test, parser: tap, argv: [./test.sh]}\n"
+                           "    - {name: compiler, source: lint, parser: lines,\n"
+                           "       argv: [c++, -Wall, -Werror, -fsyntax-only, util.cpp]}\n" +
+                               std::string(scripted));
+  lab.answers(
+      {patch_json("util.cpp", "modify", "int twice(int a) {\n  return 2 * a;\n}\n"),
+       patch_json("add.hpp", "modify", good_cpp),
+       patch_json("README.md", "modify", "Run test.sh, see [the guide](docs/guide.md).\n")});
+  const auto ran =
+      lab.improve({"--apply", "--auto-commit", "--loop", "--interval", "1ms", "--max-cycles", "4"});
+  INFO(ran.out << ran.err);
+  CHECK(ran.code == 0);
+  CHECK(lab.git("log --format=%b | sed -n 's/^Task: \\([a-z]*\\)-.*/\\1/p'") ==
+        "hygiene\ntest\nlint\n");
+  CHECK(lab.git("status --porcelain").empty());
+}
+
 TEST_CASE("Python: bad patches are rolled back to the last bit, and three strikes pause the task") {
   const repository_lab lab(python_files(), python_improve + "  may_change: [run_tests.py]\n");
   lab.answers({
