@@ -136,7 +136,4 @@ class frugal_sharing : public caf::policy::unprofiled {
   }
 };
 
-/// CAF's scheduler with this policy: config.load<frugal_scheduler>().
-using frugal_scheduler = caf::scheduler::coordinator<frugal_sharing>;
-
 } // namespace boyd

@@ -3,7 +3,7 @@
 #include "actors/node/leftovers.hpp"
 #include "actors/node/root.hpp"
 #include "actors/support/ask.hpp"
-#include "actors/support/frugal_sharing.hpp"
+#include "actors/support/frugal_scheduler.hpp"
 #include "actors/support/handlers.hpp"
 #include "adapters/curl/http_client.hpp"
 #include "adapters/libgit2/worktrees.hpp"

@@ -1,6 +1,6 @@
 #include "bench/support/wiring.hpp"
 
-#include "actors/support/frugal_sharing.hpp"
+#include "actors/support/frugal_scheduler.hpp"
 #include "adapters/libgit2/repository.hpp"
 #include "adapters/posix/clock.hpp"
 #include "adapters/posix/entropy.hpp"

@@ -1,13 +1,17 @@
-#include "actors/support/frugal_sharing.hpp"
+#include "actors/support/frugal_scheduler.hpp"
 #include "support/pch.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace boyd::frugal_sharing_test {
@@ -110,6 +114,54 @@ TEST_CASE(
   });
   caf::anon_send(busy, 1);
   CHECK(seen.get_future().get());
+}
+
+namespace {
+
+/// Never answers: questions stay in its mailbox.
+caf::actor silent(caf::actor_system& system) {
+  return system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler(caf::skip);
+    return {[](const std::string&) {}};
+  });
+}
+
+} // namespace
+
+TEST_CASE("scheduler: limits of requests and delayed messages come, and ended actors get none") {
+  threads t(2);
+  const auto nobody = silent(*t.system);
+  // Actors that end with a limit that has not come, as many as the clock's queue has no room for.
+  constexpr int many = 1'000;
+  std::atomic<int> left{many};
+  std::promise<void> all_ended;
+  for (int i = 0; i < many; ++i)
+    t.system->spawn([&, limited = i % 2 == 0](caf::event_based_actor* self) {
+      if (limited)
+        self->request(nobody, std::chrono::seconds(3600), 1)
+            .then([](int) {}, [](const caf::error&) {});
+      self->attach_functor([&] {
+        if (--left == 0)
+          all_ended.set_value();
+      });
+      self->quit();
+    });
+  CHECK(in_time(all_ended.get_future()));
+  std::promise<void> refused;
+  std::promise<void> delayed;
+  t.system->spawn([&](caf::event_based_actor* self) -> caf::behavior {
+    self->request(nobody, std::chrono::milliseconds(5), 1)
+        .then([](int) {},
+              [&](const caf::error& e) {
+                if (e == caf::sec::request_timeout)
+                  refused.set_value();
+              });
+    self->delayed_send(self, std::chrono::milliseconds(5), 1);
+    return {[&](int) { delayed.set_value(); }};
+  });
+  CHECK(in_time(refused.get_future()));
+  CHECK(in_time(delayed.get_future()));
+  caf::anon_send_exit(nobody, caf::exit_reason::kill);
 }
 
 TEST_CASE("scheduler: a system ends with work left in it") {
