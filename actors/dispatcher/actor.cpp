@@ -300,7 +300,7 @@ void step(self_pointer self) {
   keep_ticking(self);
 }
 
-void finished(self_pointer self, const run_finished& end) {
+void finished(self_pointer self, run_finished end) {
   auto& s = self->state;
   s.cancelling.erase(end.dispatch_id);
   if (auto it = s.worker_of.find(end.dispatch_id); it != s.worker_of.end()) {
@@ -308,7 +308,8 @@ void finished(self_pointer self, const run_finished& end) {
     s.worker_of.erase(it);
   }
   s.lacking.heard(end.outcome, now_of(self));
-  s.core->finished(end.dispatch_id, end.fence, end.outcome, s.parts.context->ports.random->unit());
+  s.core->finished(end.dispatch_id, end.fence, std::move(end.outcome),
+                   s.parts.context->ports.random->unit());
 }
 
 /// A worker that died without a word: its attempts failed by Boyd's fault and may be tried again.
@@ -497,7 +498,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         step(self);
       },
       [self](run_finished& m) {
-        finished(self, m);
+        finished(self, std::move(m));
         if (!std::exchange(self->state.stepping, true))
           self->send(self, next_step{});
       },

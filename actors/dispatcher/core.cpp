@@ -148,12 +148,12 @@ void dispatcher_core::claim_failed() {
 }
 
 void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fence,
-                               const run_outcome& outcome, double unit) {
+                               run_outcome outcome, double unit) {
   auto it = running_.find(dispatch_id);
   if (it == running_.end() || it->second.work->row.fence != fence)
     return;
-  to_settle_.push_back(queue::decide_settlement(*it->second.work, outcome, limits_.retry, unit,
-                                                stop_cause_of(it->second.cancelled)));
+  to_settle_.push_back(queue::decide_settlement(*it->second.work, std::move(outcome), limits_.retry,
+                                                unit, stop_cause_of(it->second.cancelled)));
   leases_.released(dispatch_id, fence);
   running_.erase(it);
   // Back to the broker, even when more is due: somebody else's work may be more urgent.

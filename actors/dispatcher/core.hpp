@@ -59,7 +59,7 @@ class dispatcher_core {
   /// The claim failed (store away): the permits go back, and work is asked for again later.
   void claim_failed();
   /// An attempt is over; `unit` is uniform in [0, 1), for the back-off.
-  void finished(const std::string& dispatch_id, std::int64_t fence, const run_outcome& outcome,
+  void finished(const std::string& dispatch_id, std::int64_t fence, run_outcome outcome,
                 double unit);
   /// Somebody wants this attempt to end. Also heard while the claim that brings it is under way:
   /// the store has it running before we know.

@@ -476,6 +476,13 @@ bool is_of_flood(const executor_state& s) {
                                             s.order.context->ports.clock->steady());
 }
 
+/// A script starts no program and asks no model: there is nothing that its record would have to
+/// come before, and one write with the end has it all.
+bool begins_nothing(const executor_state& s) {
+  return std::holds_alternative<config::script_executor>(s.order.agent->run) && s.items.empty() &&
+         s.skills.empty();
+}
+
 void open_record(executor_state& s, told_besides told) {
   s.record.emplace();
   s.record->system = std::move(told.system);
@@ -492,6 +499,8 @@ void begin_recording(self_pointer self, told_besides told, std::function<void()>
   if (s.is_of_flood)
     return then();
   open_record(s, std::move(told));
+  if (begins_nothing(s))
+    return then();
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, beginning_of(self)},
                        [self, then = std::move(then)](const result<workspace_reply>& r) {
                          self->state.record->is_begun = r.has_value();

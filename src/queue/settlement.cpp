@@ -42,13 +42,14 @@ settlement released(std::string dispatch_id, std::int64_t fence, std::string why
   return s;
 }
 
-settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome& outcome,
+settlement decide_settlement(const claimed_dispatch& claimed, run_outcome ended,
                              const retry_limits& limits, double unit_random, stop_cause stop) {
   settlement s;
   s.dispatch_id = claimed.row.dispatch_id;
   s.cycle_id = claimed.row.cycle_id;
   s.fence = claimed.row.fence;
-  s.outcome = outcome;
+  s.outcome = std::move(ended);
+  const auto& outcome = s.outcome;
   if (is_success(outcome)) {
     s.to = settle_to::done;
     return s;

@@ -38,7 +38,7 @@ settlement released(std::string dispatch_id, std::int64_t fence, std::string why
 /// retry_after_ms, at most limits::longest_told_wait); anything else → failed. The smaller of the
 /// row's and `limits`'s
 /// max_attempts holds.
-settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome& outcome,
+settlement decide_settlement(const claimed_dispatch& claimed, run_outcome outcome,
                              const retry_limits& limits, double unit_random, stop_cause stop);
 
 /// What a store may take in the place of a result that it refused for `reason`: the same attempt
