@@ -131,7 +131,11 @@ add_custom_target(boyd_threaded_tests)
 # boyd_register_test(<name> <target> <timeout> <labels> [arguments…]): the program as a test of CTest,
 # or the part of it that the arguments choose.
 function(boyd_register_test name target timeout labels)
-  add_test(NAME ${name} COMMAND ${target} --durations no ${ARGN})
+  set(share)
+  if("e2e" IN_LIST labels)
+    set(share ${PROJECT_SOURCE_DIR}/tests/support/share.sh)
+  endif()
+  add_test(NAME ${name} COMMAND ${share} $<TARGET_FILE:${target}> --durations no ${ARGN})
   if(NOT timeout)
     set(timeout 120)
   endif()
