@@ -215,7 +215,7 @@ void perform_one(self_pointer self, exec::attempt_effect& any) {
   } else if (auto* talk = std::get_if<exec::effect::talk>(&any)) {
     perform_talk(self, talk->what);
   } else if (auto* done = std::get_if<exec::effect::finish>(&any)) {
-    finish(self, std::move(done->outcome));
+    finish(self, std::move(*done->outcome));
   }
 }
 

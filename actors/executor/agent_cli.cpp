@@ -237,8 +237,8 @@ void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
     o.output += '\n';
   o.output += text;
   const auto figure = [](std::size_t n) { return static_cast<std::int64_t>(n); };
-  o.usage.worktree = {figure(c.files), figure(c.added), figure(c.removed),
-                      c.cut,           c.has_commits,   figure(c.moved)};
+  o.usage.worktree = worktree_report{figure(c.files), figure(c.added), figure(c.removed),
+                                     c.cut,           c.has_commits,   figure(c.moved)};
 }
 
 } // namespace

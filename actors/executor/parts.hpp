@@ -5,6 +5,7 @@
 #include "actors/executor/actor.hpp"
 #include "actors/program/program.hpp"
 #include "actors/support/past_faults.hpp"
+#include "boyd/core/boxed.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/context_level.hpp"
@@ -190,20 +191,20 @@ struct executor_state {
   std::vector<std::string> skill_names; ///< that it may declare
   bool has_gathered = false;            ///< its items are read
   context::context_block block;         ///< what the attempt's prompt shows of them
-  std::optional<run_record> record;     ///< nothing: it has not begun
+  boxed<run_record> record;             ///< nothing: it has not begun
   bool is_of_flood = false;             ///< the database alone has it: no record is written
   std::optional<cancel_cause> cancelled_early;
   conversing::line calls;                           ///< of a model
   std::optional<exec::effect::ask_place> held_call; ///< waits for the record of its turn
   std::optional<tool_command> command;
-  std::optional<asked_action> asked;
+  boxed<asked_action> asked;
   /// The step that a person allowed last, and asked_action::before of it.
   std::optional<std::pair<std::uint64_t, std::string>> replaces;
   std::optional<bound_command> bound; ///< the command that a person allowed last
   bool has_asked = false;             ///< there may be something to withdraw
-  std::optional<run_tree> tree;
+  boxed<run_tree> tree;
   std::optional<tree_setup> setup;
-  std::optional<run_outcome> closing;       ///< waits for the worktree's end
+  boxed<run_outcome> closing;               ///< waits for the worktree's end
   bool has_remembered = false;              ///< what the program asked to be remembered is
   std::vector<mcp_tool> server_tools;       ///< tools of servers that this run may be told of
   std::vector<std::string> server_notes;    ///< what is missing of them, for the record
@@ -215,12 +216,12 @@ struct executor_state {
   std::uint64_t records_under_way = 0; ///< writes of it that were not answered yet
   std::optional<error> record_trouble; ///< of the last that was
   std::optional<executing::held_step> held_step;
-  std::optional<sandbox_report> sandbox; ///< what is in force; nothing: no program was confined
-  bool any_started = false;              ///< a program of the run began: its sandbox was made
-  std::string not_started;               ///< why a command of a tool did not begin; empty: all did
-  bool command_started = false;          ///< of a tool
-  std::string scratch;                   ///< the run's temporary directory, to be removed
-  std::vector<std::string> secrets;      ///< beyond the configuration's: keys from files
+  boxed<sandbox_report> sandbox;    ///< what is in force; nothing: no program was confined
+  bool any_started = false;         ///< a program of the run began: its sandbox was made
+  std::string not_started;          ///< why a command of a tool did not begin; empty: all did
+  bool command_started = false;     ///< of a tool
+  std::string scratch;              ///< the run's temporary directory, to be removed
+  std::vector<std::string> secrets; ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
 
   ~executor_state() {

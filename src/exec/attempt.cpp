@@ -508,7 +508,7 @@ attempt_effects attempt_core::finish() {
                                                                  : last_said(out_lines_));
   compose_output();
   note_retry_after();
-  return {effect::finish{std::move(outcome_)}};
+  return {effect::finish{boxed<run_outcome>(std::move(outcome_))}};
 }
 
 void attempt_core::compose_output() {

@@ -76,13 +76,13 @@ void read(const json& j, std::optional<double>& to) {
 }
 
 template <class Report>
-void read(const json& j, std::optional<Report>& to);
+void read(const json& j, boxed<Report>& to);
 
 template <class Report>
 requires is_report_list<std::vector<Report>>
 void read(const json& j, std::vector<Report>& to) {
   for (const auto& one : j.is_array() ? j : json::array()) {
-    std::optional<Report> report;
+    boxed<Report> report;
     read(one, report);
     if (report)
       to.push_back(std::move(*report));
@@ -90,7 +90,7 @@ void read(const json& j, std::vector<Report>& to) {
 }
 
 template <class Report>
-void read(const json& j, std::optional<Report>& to) {
+void read(const json& j, boxed<Report>& to) {
   if (!j.is_object())
     return;
   to.emplace();
@@ -101,9 +101,9 @@ void read(const json& j, std::optional<Report>& to) {
 }
 
 run_usage usage_of(const json& j) {
-  std::optional<run_usage> u;
+  boxed<run_usage> u;
   read(j, u);
-  return u.value_or(run_usage{});
+  return u ? std::move(*u) : run_usage{};
 }
 
 std::string to_text(const json& value) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "boyd/core/boxed.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -88,10 +90,10 @@ struct run_usage {
   usage_figure no_json_lines{}, too_long_lines{}, cut_events{}; ///< nothing for none
   std::string ended{}; ///< how it ended badly after its work was done
   usage_figure wall_ms{}, user_ms{}, system_ms{}, max_rss_kb{}, output_bytes{};
-  std::optional<worktree_report> worktree{};
-  std::optional<sandbox_report> sandbox{};
-  std::optional<reading_report> reading{}; ///< of a run with context
-  std::vector<std::string> skills{};       ///< approved ones that the answer declares, by name
+  boxed<worktree_report> worktree{};
+  boxed<sandbox_report> sandbox{};
+  boxed<reading_report> reading{};   ///< of a run with context
+  std::vector<std::string> skills{}; ///< approved ones that the answer declares, by name
   std::vector<told_fact> told{};
 
   bool operator==(const run_usage&) const = default;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/config/configuration.hpp"
+#include "boyd/core/boxed.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/verdict.hpp"
@@ -138,7 +139,7 @@ struct talk {
 
 /// The attempt is over. Always the last effect, exactly once.
 struct finish {
-  run_outcome outcome;
+  boxed<run_outcome> outcome; ///< always there
 };
 
 } // namespace effect
@@ -288,7 +289,7 @@ class attempt_core {
   std::vector<std::string> failed_checks_;
   std::vector<check_result> findings_;
   std::optional<chat_loop> chat_;
-  std::optional<cli_reader> events_;
+  boxed<cli_reader> events_;
   bool events_ended_ = false;
   bool lingered_ = false; ///< ended after its final event
   bool too_long_ = false; ///< its model says so: the next attempt gets less

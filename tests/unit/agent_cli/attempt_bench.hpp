@@ -43,7 +43,7 @@ struct attempt_bench {
   void take(exec::attempt_effects effects) {
     for (auto& e : effects) {
       if (auto* done = std::get_if<exec::effect::finish>(&e))
-        outcome = std::move(done->outcome);
+        outcome = std::move(*done->outcome);
       else if (auto* t = std::get_if<exec::effect::arm_timer>(&e))
         timers[t->kind] = t->at;
       else if (auto* s = std::get_if<exec::effect::signal_process>(&e))

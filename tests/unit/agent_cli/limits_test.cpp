@@ -35,7 +35,7 @@ run_outcome ended(const std::string& out, const std::string& err, int code,
   process_exit e;
   e.exit_code = code;
   auto effects = core.on_exit(0, e, t);
-  return std::get<exec::effect::finish>(effects.back()).outcome;
+  return *std::get<exec::effect::finish>(effects.back()).outcome;
 }
 
 run_outcome ended(const std::string& adapter, const std::string& events, const std::string& err,
@@ -49,7 +49,7 @@ run_outcome ended(const std::string& adapter, const std::string& events, const s
   process_exit e;
   e.exit_code = code;
   auto effects = core.on_exit(0, e, t);
-  return std::get<exec::effect::finish>(effects.back()).outcome;
+  return *std::get<exec::effect::finish>(effects.back()).outcome;
 }
 
 milliseconds wait_of(const run_outcome& o) {

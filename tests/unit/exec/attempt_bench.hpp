@@ -66,7 +66,7 @@ struct attempt_bench {
         warnings.push_back(std::get<effect::warn>(told->what).text);
       } else {
         ++finishes;
-        outcome = std::get<effect::finish>(e).outcome;
+        outcome = *std::get<effect::finish>(e).outcome;
       }
     }
   }

@@ -61,9 +61,9 @@ TEST_CASE("attempt: what a conversation waits for its place is not its own time"
   const auto end = q.core->on_timer(timer_kind::deadline, at(2h + 10s));
   const auto* done = find_in<effect::finish>(end);
   REQUIRE(done != nullptr);
-  CHECK(done->outcome.execution == execution_verdict::timed_out);
+  CHECK(done->outcome->execution == execution_verdict::timed_out);
   CHECK(
-      done->outcome.error ==
+      done->outcome->error ==
       "timed out after 10s: waiting for the budgets (in addition, it waited 2h for its provider)");
 }
 
@@ -85,20 +85,20 @@ TEST_CASE("attempt: the budget of time counts the wait for a place") {
     const auto end = q.core->on_timer(timer_kind::deadline, at(60s));
     const auto* done = find_in<effect::finish>(end);
     REQUIRE(done != nullptr);
-    CHECK(done->outcome.failure == failure_class::policy);
-    CHECK_THAT(done->outcome.error, Contains("budget.run.wall"));
+    CHECK(done->outcome->failure == failure_class::policy);
+    CHECK_THAT(done->outcome->error, Contains("budget.run.wall"));
   }
   SECTION("or ends before the time-out") {
     CHECK(armed(q.get_place(55s), timer_kind::deadline) == at(60s));
     const auto end = q.core->on_timer(timer_kind::deadline, at(60s));
     REQUIRE(find_in<effect::finish>(end) != nullptr);
-    CHECK(find_in<effect::finish>(end)->outcome.failure == failure_class::policy);
+    CHECK(find_in<effect::finish>(end)->outcome->failure == failure_class::policy);
   }
   SECTION("or the time-out before it") {
     CHECK(armed(q.get_place(20s), timer_kind::deadline) == at(30s));
     const auto end = q.core->on_timer(timer_kind::deadline, at(30s));
     REQUIRE(find_in<effect::finish>(end) != nullptr);
-    CHECK(find_in<effect::finish>(end)->outcome.execution == execution_verdict::timed_out);
+    CHECK(find_in<effect::finish>(end)->outcome->execution == execution_verdict::timed_out);
   }
 }
 

@@ -186,7 +186,7 @@ TEST_CASE("a file's answer that comes after the deadline meets no other check") 
   REQUIRE(std::holds_alternative<effect::stat_file>(core.on_exit(0, zero, start).front()));
   const auto ended = core.on_timer(timer_kind::deadline, start + o.timeout);
   REQUIRE(ended.size() == 1);
-  const auto& outcome = std::get<effect::finish>(ended.front()).outcome;
+  const auto& outcome = *std::get<effect::finish>(ended.front()).outcome;
   CHECK(outcome.verification == verification_verdict::failed);
   CHECK(outcome.failure == failure_class::transient);
   CHECK(core.on_file_info(file_info{}, start + o.timeout).empty());
