@@ -155,6 +155,8 @@ void start_program(self_pointer self) {
   options.wall_budget = s.order.agent->budget.run.wall;
   if (auto added = add_checks(self, options, checks, confine); !added)
     return finish_unstarted(self, added.error(), failure_class::environment);
+  if (s.record)
+    s.record->told.directory = plan->process.cwd;
   begin_program(self, std::move(*plan), std::move(options));
 }
 

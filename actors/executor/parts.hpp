@@ -11,6 +11,7 @@
 #include "boyd/exec/context_level.hpp"
 #include "boyd/exec/live_output.hpp"
 #include "boyd/exec/patch_words.hpp"
+#include "boyd/exec/told_tools.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/worktrees.hpp"
@@ -146,6 +147,15 @@ struct tool_result {
   std::string content;            ///< for the check of its use; empty: it is not looked for
 };
 
+/// What the tools of an agent's own program read, as its events tell.
+struct told_reading {
+  std::string directory;                 ///< in which the program works
+  nlohmann::json calls;                  ///< by their steps, for the action of its turn
+  nlohmann::json results;                ///< the same, for its result
+  std::uint64_t dropped = 0;             ///< more uses of tools
+  std::vector<context::citable> items{}; ///< that its answer may cite
+};
+
 /// What goes on record of the attempt.
 struct run_record {
   context::snapshot present;
@@ -162,6 +172,7 @@ struct run_record {
   std::string tools;  ///< JSON of those that it is offered
   std::string said;   ///< the latest answer of a model, whole
   std::string wrote;  ///< lines that it added to a worktree
+  told_reading told;
 };
 
 struct executor_state;

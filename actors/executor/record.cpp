@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -168,14 +169,6 @@ std::vector<std::string> names_in(const std::string& call) {
   return names;
 }
 
-/// As items are named: relative to where the run reads.
-std::string below(std::string_view root, const std::string& path) {
-  while (root.ends_with('/'))
-    root.remove_suffix(1);
-  const auto prefix = std::string(root) + "/";
-  return path.starts_with(prefix) ? path.substr(prefix.size()) : path;
-}
-
 /// How an answer may name what the call's tool said. What could not be read, or was not allowed, is
 /// nothing to cite; a command that failed has its output.
 std::vector<std::string> names_of_result(const std::string& call, bool ok, bool is_allowed,
@@ -185,7 +178,7 @@ std::vector<std::string> names_of_result(const std::string& call, bool ok, bool 
   if (ok)
     for (const auto* key : {"path", "file_path", "file", "url", "uri", "name"})
       if (const auto name = text_in(arguments, key); !name.empty()) {
-        names.push_back(below(workspace, name));
+        names.push_back(exec::path_below(workspace, name));
         names.push_back(name.starts_with('/') ? name : workspace + "/" + name);
       }
   if (is_allowed) {
@@ -242,9 +235,9 @@ void note_action(executor_state& s, const json& event) {
   s.record->steps[dump(step)] = call;
   // What was denied has not been done.
   if (text_in(event, "decision") == "allow")
-    for (auto& name : names_in(call))
+    for (const auto& name : names_in(call))
       if (!name.empty())
-        s.record->paths.push_back(below(workspace_of(s.order), std::move(name)));
+        s.record->paths.push_back(exec::path_below(workspace_of(s.order), name));
   turn.action["tools"].push_back({{"step", step}, {"call", call}});
   turn.governance.push_back({{"step", step},
                              {"tool", part_in(event, "tool")},
@@ -294,6 +287,52 @@ void note_result(self_pointer self, const json& event) {
   s.record->has_news = true;
 }
 
+/// The tools of an agent's own program, as its events told of them: like a chat's.
+void note_told_tools(executor_state& s) {
+  if (!s.attempt)
+    return;
+  std::vector<exec::told_tool> tools;
+  auto& told = s.record->told;
+  {
+    const std::lock_guard lock(s.attempt->mutex);
+    const auto* report = s.attempt->core.events();
+    if (report == nullptr)
+      return;
+    tools = report->tools;
+    told.dropped = report->tools_dropped;
+  }
+  const auto scope = context::scope_of_kernel(s.order.work->row.kernel_id);
+  const exec::tool_places where{told.directory, s.root, scope};
+  int step = 0;
+  for (auto& tool : tools) {
+    tool.result = config::redact_text(std::move(tool.result), s.secrets);
+    auto read = exec::reading_of(tool, where);
+    ++step;
+    told.calls.push_back({{"step", step}, {"call", config::redact_text(read.call, s.secrets)}});
+    json answer{{"step", step}, {"ok", !tool.failed}};
+    if (!tool.result.empty()) {
+      answer["hash"] = sha256_hex(tool.result);
+      s.record->contents.push_back(tool.result);
+    }
+    told.results.push_back(std::move(answer));
+    std::ranges::move(read.paths, std::back_inserter(s.record->paths));
+    for (auto& item : read.citables) {
+      item.path = config::redact_text(std::move(item.path), s.secrets);
+      told.items.push_back(std::move(item));
+    }
+  }
+}
+
+/// Adds the tools of an agent's own program to its turn.
+void add_told_tools(const told_reading& told, json& action, json& ended) {
+  if (told.calls.empty())
+    return;
+  action["tools"] = told.calls;
+  ended["tools"] = told.results;
+  if (told.dropped > 0)
+    action["tools_left_out"] = told.dropped;
+}
+
 std::vector<record::turn> model_turns(const executor_state& s) {
   // Of a call without an answer nothing is known but what it could read.
   const auto text = [](const json& part) { return part.is_null() ? std::string() : dump(part); };
@@ -310,11 +349,15 @@ std::vector<record::turn> turns_of(const executor_state& s, const run_outcome& o
   record::turn only;
   if (!s.attempt) // it could not begin
     return {std::move(only)};
-  only.action = dump({{"kind", kind_of(s.order.agent->run)}});
-  only.result = dump({{"execution", boyd::name_of(outcome.execution)},
-                      {"exit_code", outcome.exit_code},
-                      {"output_sha256", sha256_hex(outcome.output)},
-                      {"output_cut", outcome.output_cut}});
+  json action = json::object();
+  action["kind"] = kind_of(s.order.agent->run);
+  json ended{{"execution", boyd::name_of(outcome.execution)},
+             {"exit_code", outcome.exit_code},
+             {"output_sha256", sha256_hex(outcome.output)},
+             {"output_cut", outcome.output_cut}};
+  add_told_tools(s.record->told, action, ended);
+  only.action = dump(action);
+  only.result = dump(ended);
   return {std::move(only)};
 }
 
@@ -337,6 +380,7 @@ std::vector<context::citable> citables_now(const executor_state& s) {
   for (const auto& i : s.record->present.items)
     if (const auto said = s.record->results.find(i.id); said != s.record->results.end())
       items.push_back({{}, i.id, i.path, said->second.content, said->second.names});
+  std::ranges::copy(s.record->told.items, std::back_inserter(items));
   return items;
 }
 
@@ -566,6 +610,7 @@ void end_recording(self_pointer self, run_outcome& outcome, std::function<void()
     return then();
   if (!s.record)
     open_record(s, {});
+  note_told_tools(s);
   const auto& row = s.order.work->row;
   end_record what;
   what.begun = s.record->is_begun ? header_of(s) : beginning_of(self);

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace boyd {
@@ -29,9 +30,20 @@ constexpr milliseconds time_resolution = 2s;
 /// What `learned` tells of when nobody says since when.
 constexpr milliseconds learned_window = 7 * 24h;
 constexpr const char* folders[] = {"archive", "notes", "research"};
+/// A folder with more files is large, and so many of its files are looked at before each question.
+constexpr std::size_t files_at_once = 500;
 
 memory::recall_document document_of(const memory_row& r) {
   return {r.id, r.time, r.source, r.author, r.terms, r.cost};
+}
+
+/// "research" of "research/a.md"; what lies in no folder is its own.
+std::string folder_of(const std::string& path) {
+  return path.substr(0, path.find('/'));
+}
+
+bool is_as_known(const memory_file& known, const file_info& now) {
+  return known.size == now.size && known.inode == now.inode && known.modified == now.modified;
 }
 
 } // namespace
@@ -140,7 +152,8 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
       return fail(errc::invalid_argument, "not a kernel name", what.kernel_id);
-    auto m = fresh_memory(what.kernel_id);
+    using asked = std::decay_t<decltype(what)>;
+    auto m = fresh_memory(what.kernel_id, std::is_same_v<asked, describe_memory>);
     if (!m)
       return fail(std::move(m.error()));
     return carry_out(**m, what);
@@ -298,6 +311,31 @@ knowledge_session::answer_to(kernel_memory& m, const std::string& kernel_id,
 }
 
 result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m, const recall_memory& what) {
+  auto reply = ask_index(m, what);
+  if (!reply || is_current(what.kernel_id, m, *reply))
+    return reply;
+  m.large.clear();
+  if (auto looked = look(what.kernel_id, m); !looked)
+    return fail(std::move(looked.error()));
+  return ask_index(m, what);
+}
+
+bool knowledge_session::is_current(const std::string& kernel_id, const kernel_memory& m,
+                                   const knowledge_reply& reply) const {
+  std::set<std::string> files;
+  for (const auto& answer : reply.answers)
+    for (const auto& r : answer)
+      if (m.large.contains(folder_of(r.row.file)))
+        files.insert(r.row.file);
+  const auto home = context_->kernel_home(kernel_id);
+  return std::ranges::all_of(files, [&](const std::string& file) {
+    const auto known = m.files.find(file);
+    const auto now = context_->ports.files->stat(home + "/" + file);
+    return now && known != m.files.end() && is_as_known(known->second, *now);
+  });
+}
+
+result<knowledge_reply> knowledge_session::ask_index(kernel_memory& m, const recall_memory& what) {
   knowledge_reply reply;
   const auto now = context_->ports.clock->now();
   auto before = feedback_before(what, now);
@@ -364,8 +402,12 @@ void knowledge_session::describe_sections(const std::string& kernel_id, const st
 // -- the index follows the files ------------------------------------------------------------------
 
 result<knowledge_session::kernel_memory*>
-knowledge_session::fresh_memory(const std::string& kernel_id) {
+knowledge_session::fresh_memory(const std::string& kernel_id, bool whole) {
   auto& m = kernels_[kernel_id];
+  if (whole && !m.large.empty()) {
+    m.large.clear();
+    looked_at_.erase(kernel_id);
+  }
   if (m.is_sound && looked_at_.contains(kernel_id))
     return &m;
   if (!m.is_sound)
@@ -437,8 +479,41 @@ result<void> knowledge_session::load(const std::string& kernel_id, kernel_memory
   return scanned;
 }
 
+std::set<std::string> knowledge_session::settled_folders(const std::string& kernel_id,
+                                                         kernel_memory& m) const {
+  std::set<std::string> settled;
+  const auto home = context_->kernel_home(kernel_id);
+  for (const auto& [name, folder] : m.large) {
+    const auto info = context_->ports.files->stat(home + "/" + name);
+    if (info && info->kind == file_kind::directory && info->inode == folder.info.inode &&
+        info->modified == folder.info.modified &&
+        info->modified + time_resolution < folder.listed_at)
+      settled.insert(name);
+  }
+  std::erase_if(m.large, [&](const auto& folder) { return !settled.contains(folder.first); });
+  return settled;
+}
+
+std::vector<std::string> knowledge_session::next_files(kernel_memory& m,
+                                                       const std::set<std::string>& settled) {
+  std::vector<std::string> next;
+  if (settled.empty())
+    return next;
+  auto it = m.files.upper_bound(m.looked_up_to);
+  for (std::size_t i = 0; i < m.files.size() && next.size() < files_at_once; ++i, ++it) {
+    if (it == m.files.end())
+      it = m.files.begin();
+    if (settled.contains(folder_of(it->first)))
+      next.push_back(it->first);
+  }
+  if (!next.empty())
+    m.looked_up_to = next.back();
+  return next;
+}
+
 std::map<std::string, file_info>
-knowledge_session::present_files(const std::string& kernel_id) const {
+knowledge_session::present_files(const std::string& kernel_id, kernel_memory& m,
+                                 const std::set<std::string>& settled) const {
   auto& files = *context_->ports.files;
   const auto home = context_->kernel_home(kernel_id);
   std::map<std::string, file_info> present;
@@ -451,25 +526,44 @@ knowledge_session::present_files(const std::string& kernel_id) const {
   add("MEMORY.md");
   add("SOUL.md");
   for (const std::string folder : folders) {
+    if (settled.contains(folder))
+      continue;
+    const auto now = context_->ports.clock->now();
     // Not through a link, which an agent may have put there.
     const auto info = files.stat(home + "/" + folder);
     if (!info || info->kind != file_kind::directory)
       continue;
-    if (const auto names = files.list(home + "/" + folder))
-      for (const auto& name : *names)
-        add(folder + "/" + name);
+    const auto names = files.list(home + "/" + folder);
+    if (!names)
+      continue;
+    for (const auto& name : *names)
+      add(folder + "/" + name);
+    if (names->size() > files_at_once)
+      m.large[folder] = {*info, now};
   }
   return present;
 }
 
 result<void> knowledge_session::look(const std::string& kernel_id, kernel_memory& m) {
-  const auto present = present_files(kernel_id);
+  const auto settled = settled_folders(kernel_id, m);
+  auto present = present_files(kernel_id, m, settled);
   file_changes changes;
-  m.unreadable.clear();
   std::vector<std::string> gone;
   for (const auto& [path, file] : m.files)
-    if (!present.contains(path))
+    if (!settled.contains(folder_of(path)) && !present.contains(path))
       gone.push_back(path);
+  const auto home = context_->kernel_home(kernel_id);
+  for (const auto& path : next_files(m, settled)) {
+    const auto info = context_->ports.files->stat(home + "/" + path);
+    if (info && info->kind == file_kind::regular)
+      present.emplace(path, *info);
+    else
+      gone.push_back(path);
+  }
+  // Of files that are not looked at now, what is known of them stays.
+  std::erase_if(m.unreadable, [&](const auto& file) {
+    return present.contains(file.first) || !settled.contains(folder_of(file.first));
+  });
   // What moves from one file to another keeps the time at which it was first seen: gone last.
   for (const auto& [path, info] : present)
     if (auto done = look_at_file(kernel_id, m, path, info, changes); !done)
@@ -488,8 +582,7 @@ result<void> knowledge_session::look_at_file(const std::string& kernel_id, kerne
                                              const std::string& path, const file_info& info,
                                              file_changes& changes) {
   const auto known = m.files.find(path);
-  const bool is_same = known != m.files.end() && known->second.size == info.size &&
-                       known->second.inode == info.inode && known->second.modified == info.modified;
+  const bool is_same = known != m.files.end() && is_as_known(known->second, info);
   if (is_same && info.modified + time_resolution < known->second.read_at)
     return {};
   const auto now = context_->ports.clock->now();

@@ -53,6 +53,12 @@ class knowledge_session {
     std::size_t files = 0; ///< that hold it
   };
 
+  /// A folder of so many files that they are not all looked at before each question.
+  struct large_folder {
+    file_info info;
+    utc_time listed_at{};
+  };
+
   /// One kernel's memory, as the index on the disk has it.
   struct kernel_memory {
     memory::recall_index index;
@@ -61,6 +67,8 @@ class knowledge_session {
     std::map<std::string, std::unordered_set<std::string>> ids; ///< by file
     std::unordered_map<std::string, known_entry> entries;
     std::map<std::string, std::string> unreadable; ///< now: why, by file
+    std::map<std::string, large_folder> large;     ///< by name, as they were listed
+    std::string looked_up_to; ///< the file of a large folder that was looked at last
   };
 
   /// What became of the files since the last look.
@@ -76,7 +84,11 @@ class knowledge_session {
   result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);
+  /// With what the files hold now, if one that the answer comes from was changed.
   result<knowledge_reply> carry_out(kernel_memory& m, const recall_memory& what);
+  result<knowledge_reply> ask_index(kernel_memory& m, const recall_memory& what);
+  bool is_current(const std::string& kernel_id, const kernel_memory& m,
+                  const knowledge_reply& reply) const;
   /// What questions had taught, for those of the batch that are about the past.
   result<earlier_feedback> feedback_before(const recall_memory& what, utc_time now);
   result<std::vector<recalled_row>> answer_to(kernel_memory& m, const std::string& kernel_id,
@@ -84,7 +96,8 @@ class knowledge_session {
                                               const memory::recall_feedback& learned);
   result<knowledge_reply> carry_out(kernel_memory& m, const describe_memory& what);
 
-  result<kernel_memory*> fresh_memory(const std::string& kernel_id);
+  /// `whole`: every file is looked at, also in large folders.
+  result<kernel_memory*> fresh_memory(const std::string& kernel_id, bool whole);
   /// Another one, or one that somebody has changed, is never taken for the one that was open: the
   /// session that keeps it makes it again, the others wait for that one's next look.
   result<void> open_index();
@@ -93,7 +106,14 @@ class knowledge_session {
   void forget_index();
   result<void> load(const std::string& kernel_id, kernel_memory& m);
   result<void> look(const std::string& kernel_id, kernel_memory& m);
-  std::map<std::string, file_info> present_files(const std::string& kernel_id) const;
+  /// Names of large folders in which no file came, went or was replaced since they were listed.
+  std::set<std::string> settled_folders(const std::string& kernel_id, kernel_memory& m) const;
+  /// All files, without those of settled folders; large folders among the others are noted.
+  std::map<std::string, file_info> present_files(const std::string& kernel_id, kernel_memory& m,
+                                                 const std::set<std::string>& settled) const;
+  /// Some files of settled folders, others each time.
+  static std::vector<std::string> next_files(kernel_memory& m,
+                                             const std::set<std::string>& settled);
   result<void> look_at_file(const std::string& kernel_id, kernel_memory& m, const std::string& path,
                             const file_info& info, file_changes& changes);
   result<void> take_file(const std::string& kernel_id, kernel_memory& m, memory_file file,

@@ -134,7 +134,11 @@ class adapter_checks {
     const auto& events = get(t, "events");
     bool has_final = text(t, "parser") == "text";
     for (std::size_t i = 0; i < events.items.size(); ++i) {
-      conditions(child_path(path + ".events", i), get(events.items[i], "when"));
+      const auto event = child_path(path + ".events", i);
+      conditions(event + ".when", get(events.items[i], "when"));
+      const auto& tool = get(events.items[i], "tool");
+      conditions(event + ".tool.when", get(tool, "when"));
+      conditions(event + ".tool.failed", get(tool, "failed"));
       has_final = has_final || text(events.items[i], "final") == "true";
     }
     if (!has_final)
@@ -184,10 +188,10 @@ class adapter_checks {
                 R"({"type":"user","message":{"role":"user","content":"{prompt}"}})");
   }
 
-  void conditions(const std::string& path, const tree& when) {
-    for (std::size_t i = 0; i < when.items.size(); ++i) {
-      const auto& value = when.items[i];
-      const auto key = child_path(path + ".when", when.keys[i].text);
+  void conditions(const std::string& path, const tree& all) {
+    for (std::size_t i = 0; i < all.items.size() && i < all.keys.size(); ++i) {
+      const auto& value = all.items[i];
+      const auto key = child_path(path, all.keys[i].text);
       const bool contains = value.kind == tree::kind_t::map && value.keys.size() == 1 &&
                             value.keys.front().text == "contains" &&
                             value.items.front().kind == tree::kind_t::scalar;

@@ -31,11 +31,31 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const tree& t) {
   return out;
 }
 
+std::vector<event_condition> conditions_of(const tree& t) {
+  std::vector<event_condition> out;
+  for (std::size_t i = 0; i < t.items.size(); ++i)
+    out.push_back(condition_of(t.keys[i].text, t.items[i]));
+  return out;
+}
+
+adapter_tool tool_of(const tree& t) {
+  adapter_tool out;
+  out.at = text(t, "at");
+  out.when = conditions_of(get(t, "when"));
+  out.failed = conditions_of(get(t, "failed"));
+  out.called = text(t, "called");
+  out.id = texts(t, "id");
+  out.name = texts(t, "name");
+  out.path = texts(t, "path");
+  out.command = texts(t, "command");
+  out.url = texts(t, "url");
+  out.result = texts(t, "result");
+  return out;
+}
+
 adapter_event event_of(const tree& t) {
   adapter_event out;
-  const auto& when = get(t, "when");
-  for (std::size_t i = 0; i < when.items.size(); ++i)
-    out.when.push_back(condition_of(when.keys[i].text, when.items[i]));
+  out.when = conditions_of(get(t, "when"));
   out.progress = flag(t, "progress");
   out.final = flag(t, "final");
   out.failed = flag(t, "failed");
@@ -57,6 +77,8 @@ adapter_event event_of(const tree& t) {
   out.denials = texts(t, "denials");
   out.denial = text(t, "denial");
   out.facts = pairs_of(get(t, "facts"));
+  if (const auto* tool = t.find("tool"))
+    out.tool = tool_of(*tool);
   return out;
 }
 

@@ -45,6 +45,7 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"adapter_line", "adapters[].stderr[]"},
     {"adapter_event", "adapters[].events[]"},
     {"adapter_usage", "adapters[].events[].usage"},
+    {"adapter_tool", "adapters[].events[].tool"},
     {"policy", "policy"},
     {"policy_rule", "policy.rules[]"},
     {"sandbox", "sandbox"},

@@ -1,5 +1,6 @@
 #include "boyd/exec/cli_reader.hpp"
 
+#include "../core/json_values.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
@@ -201,19 +202,155 @@ class event_meaning {
   cli_report& report_;
 };
 
-bool fits(const config::adapter_event& rule, const json& event) {
-  return std::ranges::all_of(rule.when, [&](const auto& c) { return holds(c, event); });
+bool all_hold(const std::vector<config::event_condition>& conditions, const json& value) {
+  return std::ranges::all_of(conditions, [&](const auto& c) { return holds(c, value); });
 }
+
+/// A text, or the texts of a list of blocks.
+std::string text_of_blocks(const json& value) {
+  if (value.is_string())
+    return value.get<std::string>();
+  std::string text;
+  if (value.is_array())
+    for (const auto& block : value)
+      text += block.is_string() ? block.get<std::string>() : text_in(block, "text");
+  return text;
+}
+
+/// Notes the tools that an event tells of.
+class tool_uses {
+ public:
+  tool_uses(const config::adapter_tool& rule, cli_report& report) : rule_(rule), report_(report) {}
+
+  void take(const json& event) {
+    const auto* found = value_at(event, rule_.at);
+    if (found == nullptr)
+      return;
+    if (!found->is_array())
+      return use(*found);
+    for (const auto& one : *found)
+      use(one);
+  }
+
+ private:
+  void use(const json& one) {
+    if (!one.is_object() || !all_hold(rule_.when, one))
+      return;
+    told_tool told;
+    told.id = word(one, rule_.id);
+    told.name = word(one, rule_.name);
+    told.paths = paths(one);
+    told.command = command(one);
+    told.url = word(one, rule_.url);
+    told.failed = std::ranges::any_of(rule_.failed, [&](const auto& c) { return holds(c, one); });
+    const bool is_call =
+        !told.name.empty() || !told.paths.empty() || !told.command.empty() || !told.url.empty();
+    auto* known = of_id(told.id);
+    if (known == nullptr && is_call)
+      known = add(std::move(told));
+    else if (known != nullptr)
+      known->failed = known->failed || told.failed;
+    if (known != nullptr)
+      answer(one, known->result);
+  }
+
+  /// The call that an answer belongs to: most often the one before it.
+  told_tool* of_id(const std::string& id) {
+    if (id.empty())
+      return nullptr;
+    const auto known = std::find_if(report_.tools.rbegin(), report_.tools.rend(),
+                                    [&](const told_tool& t) { return t.id == id; });
+    return known == report_.tools.rend() ? nullptr : &*known;
+  }
+
+  told_tool* add(told_tool told) {
+    if (told.name.empty())
+      told.name = rule_.called.empty() ? "tool" : rule_.called;
+    auto bytes = told.id.size() + told.name.size() + told.command.size() + told.url.size();
+    for (const auto& path : told.paths)
+      bytes += path.size();
+    if (report_.tools.size() == told_tools_kept || report_.tool_words + bytes > told_tools_bytes) {
+      ++report_.tools_dropped;
+      return nullptr;
+    }
+    report_.tool_words += bytes;
+    return &report_.tools.emplace_back(std::move(told));
+  }
+
+  static std::string word_in(const json& value) {
+    auto text =
+        value.is_string() ? sanitize_utf8(value.get_ref<const std::string&>()) : std::string();
+    return text.size() > tool_word_bytes ? std::string() : text;
+  }
+
+  static std::string word(const json& one, const std::vector<config::json_place>& places) {
+    const auto* found = first_of(one, places);
+    return found == nullptr ? std::string() : word_in(*found);
+  }
+
+  std::vector<std::string> paths(const json& one) const {
+    std::vector<std::string> all;
+    const auto* found = first_of(one, rule_.path);
+    if (found == nullptr)
+      return all;
+    const auto keep = [&](const json& value) {
+      if (auto path = word_in(value); !path.empty())
+        all.push_back(std::move(path));
+    };
+    if (!found->is_array())
+      keep(*found);
+    else
+      for (const auto& value : *found)
+        keep(value);
+    return all;
+  }
+
+  /// A program and its arguments, too.
+  std::string command(const json& one) const {
+    const auto* found = first_of(one, rule_.command);
+    if (found == nullptr)
+      return {};
+    std::string line;
+    if (found->is_string())
+      line = found->get<std::string>();
+    else if (found->is_array())
+      for (const auto& part : *found)
+        if (part.is_string())
+          line += (line.empty() ? "" : " ") + part.get_ref<const std::string&>();
+    line = sanitize_utf8(line);
+    if (line.size() <= tool_word_bytes)
+      return line;
+    line.resize(tool_word_bytes);
+    return sanitize_utf8(line) + "…"; // half of a character may be its end
+  }
+
+  void answer(const json& one, std::string& to) {
+    const auto* found = first_of(one, rule_.result);
+    if (found == nullptr)
+      return;
+    auto text = sanitize_utf8(text_of_blocks(*found));
+    const auto others = report_.tool_results - to.size();
+    if (text.empty() || others + text.size() > tool_result_bytes)
+      return;
+    report_.tool_results = others + text.size();
+    to = std::move(text);
+  }
+
+  const config::adapter_tool& rule_;
+  cli_report& report_;
+};
 
 /// Returns whether it shows progress.
 bool take_event(const config::cli_adapter& adapter, const json& event, cli_report& report) {
   ++report.events;
   bool progress = true;
   for (const auto& rule : adapter.events) {
-    if (!fits(rule, event))
+    if (!all_hold(rule.when, event))
       continue;
     progress = progress && rule.progress;
     event_meaning(rule, event, report).apply();
+    if (rule.tool)
+      tool_uses(*rule.tool, report).take(event);
   }
   report.moves += progress ? 1 : 0;
   return progress;

@@ -123,9 +123,13 @@ std::vector<std::string> citations_in(const attempt& a, const std::string& answe
 
 std::vector<std::string> actions_of(const attempt& a) {
   std::vector<std::string> all;
-  for (const auto& t : a.turns)
+  for (const auto& t : a.turns) {
+    const auto action = nlohmann::json::parse(t.action, nullptr, false);
+    if (text_in(action, "kind") == "agent_cli")
+      continue; // no model is offered its tools
     for (const auto& tool : tools_in(t.action))
       all.push_back(text_in(tool, "call"));
+  }
   return all;
 }
 

@@ -28,23 +28,39 @@ std::string diff_line(const turn& t, bool is_first) {
   return line + against + "\n";
 }
 
+/// "WHAT 2 tool calls:" and a line for each.
+std::string calls_in_words(const std::string& what, const json& tools) {
+  auto lines = " " + what + " " +
+               counted(static_cast<std::int64_t>(tools.size()), "tool call", "tool calls") + ":\n";
+  for (const auto& t : tools)
+    lines += "  - step " + part_in(t, "step").dump() + ": " + code(text_in(t, "call")) + "\n";
+  return lines;
+}
+
+/// What an agent's own program reported of its tools.
+std::string program_line(const json& action) {
+  const std::string line = "- **Action:** the program ran";
+  const auto& tools = part_in(action, "tools");
+  if (!tools.is_array() || tools.empty())
+    return line + "\n";
+  const auto more = number_in(action, "tools_left_out");
+  return line + calls_in_words("and reported", tools) +
+         (more == 0 ? std::string()
+                    : "  - and " + counted(more, "more call", "more calls") +
+                          ", not recorded because there were too many\n");
+}
+
 std::string action_line(const json& action) {
   const auto kind = text_in(action, "kind");
+  if (kind.empty())
+    return "- **Action:** not started, or unknown\n";
   if (kind != "model_call")
-    return "- **Action:** " +
-           std::string(kind.empty()       ? "not started, or unknown"
-                       : kind == "script" ? "the script answered"
-                                          : "the program ran") +
-           "\n";
-  std::string line = "- **Action:** the model " + code(text_in(action, "model")) + " was called";
+    return kind == "script" ? "- **Action:** the script answered\n" : program_line(action);
+  const auto line = "- **Action:** the model " + code(text_in(action, "model")) + " was called";
   const auto& tools = part_in(action, "tools");
   if (!tools.is_array() || tools.empty())
     return line + " and answered\n";
-  line += " and requested " +
-          counted(static_cast<std::int64_t>(tools.size()), "tool call", "tool calls") + ":\n";
-  for (const auto& t : tools)
-    line += "  - step " + part_in(t, "step").dump() + ": " + code(text_in(t, "call")) + "\n";
-  return line;
+  return line + calls_in_words("and requested", tools);
 }
 
 std::string governance_line(const json& decisions) {
@@ -64,6 +80,16 @@ std::string governance_line(const json& decisions) {
   return line;
 }
 
+std::string results_in_words(const json& result) {
+  std::string lines;
+  const auto& tools = part_in(result, "tools");
+  if (tools.is_array())
+    for (const auto& t : tools)
+      lines += "  - step " + part_in(t, "step").dump() + ": " +
+               (part_in(t, "ok") == json(true) ? "succeeded" : "failed") + "\n";
+  return lines;
+}
+
 std::string result_line(const json& result, const json& outcome) {
   if (result.is_null())
     return "- **Result:** unknown\n";
@@ -77,12 +103,7 @@ std::string result_line(const json& result, const json& outcome) {
             ", " +
             std::to_string(number_in(used, "input_tokens") + number_in(used, "output_tokens")) +
             " tokens\n";
-    const auto& tools = part_in(result, "tools");
-    if (tools.is_array())
-      for (const auto& t : tools)
-        line += "  - step " + part_in(t, "step").dump() + ": " +
-                (part_in(t, "ok") == json(true) ? "succeeded" : "failed") + "\n";
-    return line;
+    return line + results_in_words(result);
   }
   const auto execution = text_in(result, "execution");
   line += execution == "succeeded" ? "it ended by itself" : "it failed";
@@ -92,7 +113,7 @@ std::string result_line(const json& result, const json& outcome) {
     line += (execution == "succeeded" ? ", but failed the checks: " : ": ") + code(why);
   if (const auto cut = number_in(result, "output_cut"); cut > 0)
     line += "; " + std::to_string(cut) + " bytes of its output were not stored";
-  return line + "\n";
+  return line + "\n" + results_in_words(result);
 }
 
 } // namespace

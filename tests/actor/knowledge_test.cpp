@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -138,6 +140,35 @@ TEST_CASE("memory index: it follows the files, whoever changes them", "[memory]"
   f.restart();
   CHECK(f.describe().entries == 2);
   CHECK(f.recall("gate code").front() == "the gate code is 9876");
+}
+
+TEST_CASE("memory index: a folder of many files is followed without reading each", "[memory]") {
+  fixture f;
+  // Long after the files were written, so that their times say whether they have changed.
+  f.clock->jump(
+      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now() - f.clock->now()) +
+      1h);
+  const auto name = [](int i) { return "research/" + std::to_string(10'000 + i) + ".md"; };
+  constexpr int pages = 1100;
+  for (int i = 0; i < pages; ++i)
+    f.put(name(i), "page " + std::to_string(i) + " tells of nothing\n");
+  CHECK(f.recall("page 700").front() == "page 700 tells of nothing");
+  // Changed in their places, which no folder's time tells: what an answer holds is compared, ...
+  f.put(name(700), "page 700 tells of herons\n");
+  CHECK(f.recall("page 700").front() == "page 700 tells of herons");
+  // ... and the others are looked at in turn.
+  f.put(name(1050), "a quagga\n");
+  bool is_found = false;
+  for (int questions = 0; questions < 3 && !is_found; ++questions)
+    is_found = f.recall("quagga").front() == "a quagga";
+  CHECK(is_found);
+  // What comes and goes is known at once.
+  f.put("research/new.md", "an okapi\n");
+  CHECK(f.recall("okapi").front() == "an okapi");
+  std::filesystem::remove(f.file(name(800)));
+  const auto left = f.recall("page 800");
+  CHECK(std::ranges::find(left, "page 800 tells of nothing") == left.end());
+  CHECK(f.describe().entries == pages);
 }
 
 TEST_CASE("memory index: an entry that moves to the archive is the same one", "[memory]") {

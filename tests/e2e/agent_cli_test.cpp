@@ -278,6 +278,82 @@ TEST_CASE("agent CLI: its prompt has the context, and who uses it without a word
   CHECK(record["citations"]["weak"] == true); // enforce is the default of agent CLIs
 }
 
+TEST_CASE("agent CLI: what its own tools read counts as used, and can be cited",
+          "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto folder = other.file("repo");
+  fs::create_directories(folder);
+  const std::string owls = "owls sleep by day and hunt by night over the wet meadows";
+  write_file(folder + "/guide.md", "seven quick brown foxes jump over eleven lazy dogs at dawn\n");
+  write_file(folder + "/other.md", owls + "\n");
+  // In the stream-json of Claude Code: a tool for each file, then the answer.
+  const auto says = [&](const std::string& answer, const std::vector<std::string>& files) {
+    std::string stream;
+    const auto add = [&](const std::string& who, const json& block) {
+      json event{{"type", who}, {"session_id", "s"}};
+      event["message"]["content"] = json::array();
+      event["message"]["content"].push_back(block);
+      stream += event.dump() + "\n";
+    };
+    for (const auto& name : files) {
+      const auto path = folder + "/" + name;
+      const bool is_there = fs::exists(path);
+      json use{{"type", "tool_use"}, {"id", name}, {"name", "Read"}};
+      use["input"]["file_path"] = path;
+      add("assistant", use);
+      add("user", json{{"type", "tool_result"},
+                       {"tool_use_id", name},
+                       {"is_error", !is_there},
+                       {"content", is_there ? read_file(path) : std::string("no such file")}});
+    }
+    stream += json{{"type", "result"}, {"subtype", "success"}, {"result", answer}}.dump() + "\n";
+    write_file(other.file("stream.jsonl"), stream);
+  };
+  const fake f("claude", "cat '" + other.file("stream.jsonl") + "'",
+               "          cwd: " + folder + "\n", "        context: [\"@guide.md\"]\n",
+               other.path());
+  const auto record_of = [&](const json& row) {
+    return json::parse(read_file(
+        f.home.file("executions/" + row["dispatch_id"].get<std::string>() + "/record.json")));
+  };
+  says("As [C1] says.\nAnd " + owls + ".\n[Reference] file: other.md (other.md)\n",
+       {"guide.md", "other.md"});
+  auto row = f.cycle();
+  INFO(row.dump(1));
+  CHECK(row["status"] == "done");
+  auto record = record_of(row);
+  INFO(record.dump(1));
+  const auto& cited = record["citations"];
+  CHECK(cited["contract"] == "enforce");
+  CHECK(cited["valid"].size() == 2);
+  CHECK(cited["used"].size() == 2);
+  CHECK(cited["used"][0]["path"] == "guide.md");
+  CHECK(cited["invented"].empty());
+  CHECK(cited["uncited"].empty());
+  CHECK(cited["weak"] == false);
+  const auto& turn = record["attempts"][0]["turns"][0];
+  REQUIRE(turn["action"]["tools"].size() == 2);
+  CHECK_THAT(turn["action"]["tools"][1]["call"].get<std::string>(),
+             Contains("Read {\"path\":") && Contains("other.md"));
+  CHECK(turn["result"]["tools"][1]["ok"] == true);
+  const std::string hash = turn["result"]["tools"][1]["hash"];
+  CHECK(read_file(f.home.file("context/objects/" + hash.substr(0, 2) + "/" + hash)) == owls + "\n");
+  const std::string id = row["dispatch_id"];
+  CHECK(f.home.run({"replay", id, "--strict"}).code == 0);
+  CHECK_THAT(f.home.run({"explain", id}).out,
+             Contains("the program ran and reported 2 tool calls") && Contains("step 2"));
+
+  // Without a word of it the run is weak; what it could not read it cannot cite.
+  says("Done: " + owls + ".", {"guide.md", "other.md"});
+  record = record_of(f.cycle());
+  CHECK(record["citations"]["uncited"].size() == 2);
+  CHECK(record["citations"]["weak"] == true);
+  says("[Reference] file: gone.md\n", {"gone.md"});
+  record = record_of(f.cycle());
+  CHECK(record["citations"]["invented"].size() == 1);
+  CHECK(record["citations"]["weak"] == true);
+}
+
 TEST_CASE("case 56 secret-in-answer: a patch keeps the secret that a run wrote, and the run tells",
           "[e2e][agent_cli]") {
   const temp_dir other;

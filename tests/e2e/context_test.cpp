@@ -201,7 +201,7 @@ TEST_CASE("context: the kernel's buffer, with and without a node", "[e2e][contex
   CHECK(cat["items"][0]["content"] == "# Readme\nthe lighthouse is painted red\n");
   CHECK(cat["workspace"] == h.repo.path());
   CHECK(item_of(h.plan(), "README.md")["origin"] == "buffer");
-  CHECK(h.home.run({"context", "rm", "#docs"}).code == 0);
+  CHECK(h.home.run({"context", "rm", "#docs", "--json"}).json()["removed"][0] == "#docs");
   const auto gone = h.home.run({"context", "rm", "#docs"});
   CHECK(gone.code == 1);
   CHECK_THAT(gone.err, Contains("not in the context buffer"));

@@ -1,5 +1,5 @@
 #include "boyd/core/text.hpp"
-#include "boyd/exec/cli_reader.hpp"
+#include "boyd/exec/told_tools.hpp"
 #include "fuzz/target.hpp"
 
 #include <algorithm>
@@ -23,6 +23,15 @@ config::cli_adapter adapter_with(config::cli_adapter::parser_t parser) {
   any.denials = {"/permission_denials", "/rejected"};
   any.denial = "/tool_name";
   any.error = {"/error/message", "/message", ""};
+  any.tool = config::adapter_tool{};
+  any.tool->at = "/message/content";
+  any.tool->failed = {{"/is_error", {"true"}, {}}};
+  any.tool->id = {"/id", "/tool_use_id"};
+  any.tool->name = {"/name"};
+  any.tool->path = {"/input/file_path", "/input"};
+  any.tool->command = {"/input/command"};
+  any.tool->url = {"/input/url"};
+  any.tool->result = {"/content"};
   config::adapter_event end;
   end.when = {{"/type", {"\"result\"", "\"turn.completed\"", "\"done\""}, {}}};
   end.final = true;
@@ -65,6 +74,14 @@ void run(std::string_view input) {
     require(r.cost >= 0 && r.turns >= 0 && r.input >= 0 && r.output >= 0, "numbers are counts");
     require(r.denials.size() <= exec::denial_names && r.denials.size() <= r.denied,
             "denials are bounded");
+    require(r.tools.size() <= exec::told_tools_kept && r.tool_words <= exec::told_tools_bytes &&
+                r.tool_results <= exec::tool_result_bytes,
+            "tools are bounded");
+    for (const auto& tool : r.tools) {
+      const auto read = exec::reading_of(tool, {"/r", "/r", "kernel:k"});
+      require(sanitize_utf8(read.call) == read.call && (!tool.failed || read.citables.empty()),
+              "what failed cannot be cited");
+    }
   }
 }
 

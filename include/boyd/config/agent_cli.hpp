@@ -28,6 +28,22 @@ struct event_condition {
   bool operator==(const event_condition&) const = default;
 };
 
+/// How an event tells of the tools that the program used. The places are inside of each.
+struct adapter_tool {
+  json_place at;                       ///< of one, or of a list; empty: the event
+  std::vector<event_condition> when;   ///< all hold for a use of a tool
+  std::vector<event_condition> failed; ///< one holds: it failed, or was denied
+  std::string called;                  ///< the tool's name, where none is told
+  std::vector<json_place> id;          ///< what is told of the same one belongs together
+  std::vector<json_place> name;
+  std::vector<json_place> path; ///< a file or directory, or a list of them
+  std::vector<json_place> command;
+  std::vector<json_place> url;
+  std::vector<json_place> result; ///< a text, or a list of blocks with texts
+
+  bool operator==(const adapter_tool&) const = default;
+};
+
 /// What one kind of event means. Of several places the first that is there counts; the numbers of
 /// tokens at several places are added up.
 struct adapter_event {
@@ -52,6 +68,7 @@ struct adapter_event {
   std::vector<json_place> denials;
   json_place denial;                                     ///< inside each of `denials`
   std::vector<std::pair<std::string, json_place>> facts; ///< by name, for the log of facts
+  std::optional<adapter_tool> tool;
 
   bool operator==(const adapter_event&) const = default;
 };

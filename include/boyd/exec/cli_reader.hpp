@@ -32,6 +32,27 @@ inline constexpr double most_told_dollars = 10'000;
 /// Denials that are kept by name; the rest is counted.
 inline constexpr std::size_t denial_names = 16;
 
+/// Uses of tools that are kept, those that came first, while their words and paths have no more
+/// bytes than this; more are counted.
+inline constexpr std::size_t told_tools_kept = 500;
+inline constexpr std::size_t told_tools_bytes = 256u << 10;
+/// A command of a tool is cut at so many bytes, and ends with "…" then; a longer path, address,
+/// name or id is none.
+inline constexpr std::size_t tool_word_bytes = 4096;
+/// What is kept of the answers of tools, together: one that does not fit any more is left out.
+inline constexpr std::size_t tool_result_bytes = 256u << 10;
+
+/// A tool that a program said it had used.
+struct told_tool {
+  std::string id;
+  std::string name;
+  std::vector<std::string> paths;
+  std::string command;
+  std::string url;
+  std::string result;  ///< empty: not told, or not kept
+  bool failed = false; ///< or denied
+};
+
 /// What a program's events told.
 struct cli_report {
   bool final = false;                   ///< an event said that the work is over
@@ -57,6 +78,10 @@ struct cli_report {
   std::uint64_t too_long = 0; ///< events beyond event_most_bytes
   std::uint64_t cut = 0;      ///< events with texts that were cut
   bool text_cut = false;
+  std::vector<told_tool> tools;    ///< at most told_tools_kept
+  std::uint64_t tools_dropped = 0; ///< the others
+  std::size_t tool_words = 0;      ///< bytes of those that are kept, without their answers
+  std::size_t tool_results = 0;    ///< bytes of their answers
 };
 
 /// Reads the standard output of a program as its adapter describes it: any bytes, in any portions,

@@ -70,6 +70,8 @@ TEST_CASE("drift: tools answer as they are on record, and no other call", "[drif
   CHECK(unknown.second);
   CHECK_THAT(unknown.first, Catch::Matchers::Contains("nothing was done"));
   CHECK(actions_of(a).size() == 3);
+  a.turns.front().action.insert(1, R"("kind":"agent_cli",)"); // of its own tools no model has one
+  CHECK(actions_of(a).empty());
 }
 
 } // namespace boyd::drift_test
