@@ -24,6 +24,9 @@ namespace {
 
 using skills::memory_action;
 
+/// Less than the minute within which a request is answered that does not say `wait=1`.
+constexpr milliseconds limit_of_replay = 45s;
+
 json item_json(const skills::policy_decision& d) {
   return {{"id", d.id},
           {"path", d.path},
@@ -89,6 +92,30 @@ void record_facts(const applying_ptr& a, std::vector<graph::edge> facts) {
                        return a->x->fail_with(r.error());
                      commit(a, r->head);
                    });
+}
+
+/// Turn by turn to the end of the history, as long as somebody waits for it.
+void replay_on(const exchange_ptr& x, const replay_policy& what, request_end until) {
+  ask_about_log(x, {{}, what}, [x, what, until](knowledge_reply& r) {
+    if (r.goes_on && x->left())
+      return x->fail_with({errc::cancelled, "nobody waits for the replay any more", {}, {}});
+    if (r.goes_on && x->query("wait") != "1" && x->self->clock().now() >= until)
+      return x->fail_with(
+          {errc::timed_out,
+           "the replay has come to line " + std::to_string(r.lines) + " of " +
+               std::to_string(r.lines_of) + " within " + format_duration(limit_of_replay),
+           "replay",
+           "wait for its end with wait=1; with `since` what was before that time is read once, not "
+           "twice"});
+    if (r.goes_on)
+      return replay_on(x, what, until);
+    json rows = json::array();
+    for (const auto& d : r.differences)
+      rows.push_back(
+          {{"id", d.id}, {"path", d.path}, {"what", d.what}, {"now", d.now}, {"then", d.then}});
+    x->reply("policy_replay",
+             {{"facts", r.looked_at}, {"left_out", r.left_out}, {"differences", std::move(rows)}});
+  });
 }
 
 /// A number of a policy as it came, in the form that the file has.
@@ -171,14 +198,9 @@ void replay_with_policy(exchange_ptr x) {
                            "use RFC 3339, for example 2026-02-13T10:00:00Z"});
     since = *time;
   }
-  ask_about_log(x, {{}, replay_policy{*numbers, since}}, [x](knowledge_reply& r) {
-    json rows = json::array();
-    for (const auto& d : r.differences)
-      rows.push_back(
-          {{"id", d.id}, {"path", d.path}, {"what", d.what}, {"now", d.now}, {"then", d.then}});
-    x->reply("policy_replay",
-             {{"facts", r.looked_at}, {"left_out", r.left_out}, {"differences", std::move(rows)}});
-  });
+  const auto& ports = x->self->state.parts.context->ports;
+  replay_on(x, {*numbers, since, make_uuid_v7(ports.clock->now(), *ports.random)},
+            x->self->clock().now() + limit_of_replay);
 }
 
 } // namespace boyd::gateway_impl

@@ -120,18 +120,22 @@ class drawn_log {
   std::uint64_t all_bytes_ = 0;
 };
 
+/// Seconds until the whole answer is there.
 template <class What>
 result<double> ask(knowledge_session& session, const What& what) {
-  std::vector<job<knowledge_request, knowledge_reply>> batch;
-  knowledge_request request;
-  request.what = what;
-  batch.emplace_back(std::move(request));
   const auto since = stopwatch_clock::now();
-  session.perform(batch);
-  const auto seconds = seconds_since(since);
-  if (!batch.front().reply)
-    return fail(batch.front().reply.error());
-  return seconds;
+  for (;;) {
+    std::vector<job<knowledge_request, knowledge_reply>> batch;
+    knowledge_request request;
+    request.what = what;
+    batch.emplace_back(std::move(request));
+    session.perform(batch);
+    const auto& reply = batch.front().reply;
+    if (!reply)
+      return fail(reply.error());
+    if (!reply->goes_on)
+      return seconds_since(since);
+  }
 }
 
 std::string execution_numbered(std::size_t n) {

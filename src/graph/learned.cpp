@@ -335,6 +335,23 @@ void learner::drop_oldest() {
   }
 }
 
+void learner::change_rules(const learning_rules& rules) {
+  rules_ = rules;
+  skills_.change_rules({.success_step = rules.success_step, .failure_step = rules.failure_step});
+}
+
+void learner::drop_changes() {
+  changes_.clear();
+  fresh_.clear();
+  for (const auto& id : std::exchange(changed_items_, {}))
+    items_.at(id).changed = false;
+  for (auto& run : runs_)
+    run.second.changed = false;
+  changed_held_.clear();
+  std::erase_if(held_, [](const auto& decision) { return decision.second.empty(); });
+  skills_.drop_changes();
+}
+
 std::vector<index_change> learner::take_changes() {
   auto all = std::exchange(changes_, {});
   std::ranges::sort(changed_items_);

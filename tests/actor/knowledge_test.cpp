@@ -579,6 +579,65 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   CHECK(f.ask(replay_policy{})->left_out >= 1);
 }
 
+namespace {
+
+/// Each look at it takes two seconds.
+struct hurried_clock final : clock_port {
+  mutable milliseconds elapsed{0};
+
+  utc_time now() const override { return test::virtual_clock::start; }
+  steady_time steady() const override {
+    elapsed += 2s;
+    return steady_time{milliseconds{1'000'000}} + elapsed;
+  }
+};
+
+} // namespace
+
+TEST_CASE("knowledge: a long history is replayed in turns", "[knowledge]") {
+  fixture f;
+  fact_log log{f};
+  for (int i = 0; i < 1100; ++i)
+    log.add_run("ctx_1", std::to_string(i));
+  replay_policy what;
+  what.numbers.learning.success_step = 0;
+  const auto at_once = f.ask(what);
+  REQUIRE(at_once);
+  CHECK_FALSE(at_once->goes_on);
+  CHECK(at_once->looked_at == 2200);
+  REQUIRE_FALSE(at_once->differences.empty());
+  const auto clock = std::make_shared<hurried_clock>();
+  f.context->ports.clock = clock;
+  what.id = "mine";
+  auto other = what;
+  other.id = "another";
+  const auto first = f.ask(what);
+  REQUIRE(first);
+  CHECK(first->goes_on);
+  CHECK(first->lines == 1000);
+  CHECK(first->lines_of == 2200);
+  CHECK(first->differences.empty());
+  CHECK(f.ask(other).error().code == errc::overloaded);
+  SECTION("it ends where the log ended when it began") {
+    log.add_run("ctx_1", "late");
+    CHECK(f.ask(what)->goes_on);
+    const auto last = f.ask(what);
+    REQUIRE(last);
+    CHECK_FALSE(last->goes_on);
+    CHECK(last->looked_at == 2200);
+    CHECK(last->differences == at_once->differences);
+  }
+  SECTION("nobody goes on with it") {
+    clock->elapsed += 60s;
+    CHECK(f.ask(other));
+  }
+  SECTION("the log becomes another one") {
+    log.put(log.text().substr(0, log.text().size() / 4));
+    CHECK(f.ask(what).error().code == errc::conflict);
+    CHECK(f.ask(other));
+  }
+}
+
 TEST_CASE("knowledge: by itself a policy leaves texts of other kernels, and changed ones, alone",
           "[knowledge]") {
   fixture f;
