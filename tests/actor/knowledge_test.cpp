@@ -552,8 +552,10 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   for (const auto& e : {use_of("ctx_2", "20", {}), end_of("20", {})})
     second += log.chain.append(e).value() + "\n";
   std::ofstream(f.home.file("knowledge/graph-000002.jsonl"), std::ios::binary) << second;
-  f.context->ports.unpack = [](std::string_view, std::size_t) {
-    return result<std::string>(fail(errc::corrupt, "torn"));
+  f.context->ports.unpack = [] {
+    return unpack_step([](std::string_view&, std::size_t) {
+      return result<std::string>(fail(errc::corrupt, "torn"));
+    });
   };
   f.restart();
   CHECK(successes(f, "ctx_1") == 10);
