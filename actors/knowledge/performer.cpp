@@ -47,7 +47,8 @@ struct knowledge_session::file_changes {
 };
 
 struct knowledge_session::running_replay {
-  explicit running_replay(const replay_policy& what) : id(what.id), both(what.numbers, what.since) {}
+  explicit running_replay(const replay_policy& what)
+      : id(what.id), both(what.numbers, what.since) {}
 
   std::string id;
   skills::policy_comparison both;
@@ -347,6 +348,7 @@ knowledge_session::answer_to(kernel_memory& m, const std::string& kernel_id,
 result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m, const recall_memory& what) {
   knowledge_reply reply;
   const auto now = context_->ports.clock->now();
+  facts_.weigh_by(what.ranking);
   auto before = feedback_before(what, now);
   if (!before)
     return fail(std::move(before.error()));

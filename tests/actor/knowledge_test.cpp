@@ -15,6 +15,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -595,6 +597,82 @@ struct hurried_clock final : clock_port {
 };
 
 } // namespace
+
+TEST_CASE("knowledge: how outcomes are learned decides what the bank offers first", "[knowledge]") {
+  using context::learning_method;
+  fixture f;
+  fact_log log{f};
+  int run = 0;
+  const auto live = [&](const std::string& item, const std::string& outcomes) {
+    for (const char outcome : outcomes) {
+      const auto id = std::to_string(++run);
+      auto use = use_of(item, id, {});
+      use.meta_json.insert(1, R"("kernel":"default","scope":"repo:1",)");
+      use.meta_json.replace(use.meta_json.find("a.md"), 4, "lamp/" + item + ".md");
+      auto end = end_of(id, {});
+      if (outcome == '-')
+        end.meta_json.replace(end.meta_json.find(R"("class":"none")"), 14,
+                              R"("class":"deterministic")");
+      log.add({use, end});
+    }
+  };
+  live("ctx_early", "++++++++++--"); // well for long, badly of late
+  live("ctx_late", "----++++++++");
+  const auto first = [&](context::confidence_rule rule) {
+    const auto reply = f.ask(offer_learned{"default", "trim the lamp", rule});
+    REQUIRE(reply);
+    REQUIRE(reply->bank.size() == 2);
+    CHECK(reply->bank[0].score > reply->bank[1].score);
+    return reply->bank[0].id;
+  };
+  CHECK(first({learning_method::linear, 0}) == "ctx_early");
+  CHECK(first({learning_method::ema, 0}) == "ctx_late");
+  std::set<std::string> drawn;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto one = first({learning_method::bandit, seed});
+    CHECK(first({learning_method::bandit, seed}) == one);
+    drawn.insert(one);
+  }
+  CHECK(drawn.size() == 2);
+}
+
+TEST_CASE("knowledge: how outcomes are learned decides which entries a run recalls",
+          "[knowledge]") {
+  using context::learning_method;
+  fixture f;
+  fact_log log{f};
+  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the lamp of the early keeper"}));
+  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the lamp of the late keeper"}));
+  const auto asked = [&](context::confidence_rule rule) {
+    recall_memory what{
+        "default", {{"lamp keeper", *parse_rfc3339("2100-01-01T00:00:00Z")}}, 1000, 0};
+    what.ranking = rule;
+    const auto reply = f.ask(what);
+    REQUIRE(reply);
+    REQUIRE(reply->answers.front().size() == 2);
+    return reply->answers.front();
+  };
+  std::map<std::string, std::string> ids; // by a word of the text
+  for (const auto& [row, score] : asked({}))
+    ids[row.text.find("early") != std::string::npos ? "early" : "late"] = row.id;
+  int run = 0;
+  const auto live = [&](const std::string& id, const std::string& outcomes) {
+    for (const char outcome : outcomes) {
+      const auto name = std::to_string(++run);
+      auto end = end_of(name, {});
+      if (outcome == '-')
+        end.meta_json.replace(end.meta_json.find(R"("class":"none")"), 14,
+                              R"("class":"deterministic")");
+      log.add({use_of(id, name, "lamp"), end});
+    }
+  };
+  live(ids.at("early"), "++++++++++--");
+  live(ids.at("late"), "----++++++++");
+  const auto first = [&](context::confidence_rule rule) { return asked(rule).front().row.id; };
+  CHECK(first({learning_method::linear, 0}) == ids.at("early"));
+  CHECK(first({learning_method::ema, 0}) == ids.at("late"));
+  CHECK(first({learning_method::linear, 7}) == ids.at("early"));
+}
 
 TEST_CASE("knowledge: a long history is replayed in turns", "[knowledge]") {
   fixture f;
