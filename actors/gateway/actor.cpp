@@ -92,6 +92,7 @@ constexpr route routes[] = {
     {"POST", "/api/v1/memory/compact", compact_memory_files, "", "kernel apply"},
     {"GET", "/api/v1/memory/policy", judge_memory_items, "kernel"},
     {"POST", "/api/v1/memory/policy", apply_memory_policy, "", any_member},
+    {"POST", "/api/v1/memory/policy/undo", undo_memory_policy, "", "kernel item"},
     {"POST", "/api/v1/memory/policy/replay", replay_with_policy, "wait", any_member},
     {"GET", "/api/v1/knowledge", get_knowledge, "question subject from to type since limit depth"},
     {"POST", "/api/v1/improvements", record_improvement, "", any_member},

@@ -85,8 +85,15 @@ void commit(const applying_ptr& a, const std::string& head) {
                         });
 }
 
-void record_facts(const applying_ptr& a, std::vector<graph::edge> facts) {
-  ask<graph_reply>(a->x->self, a->x->self->state.parts.graph_recorder,
+/// What is done is done by its facts, which belong together.
+void record_done(const applying_ptr& a, const std::vector<skills::policy_item>& items) {
+  const auto& x = a->x;
+  const auto& ports = x->self->state.parts.context->ports;
+  const auto now = ports.clock->now();
+  a->decision_id = make_uuid_v7(now, *ports.random);
+  auto facts = skills::facts_of(a->done, items, "decision_" + a->decision_id, a->kernel->kernel_id,
+                                x->request.caller->name, now);
+  ask<graph_reply>(x->self, x->self->state.parts.graph_recorder,
                    graph_request{{}, std::move(facts)}, [a](const result<graph_reply>& r) {
                      if (!r)
                        return a->x->fail_with(r.error());
@@ -171,13 +178,32 @@ void apply_memory_policy(exchange_ptr x) {
     auto agreed = skills::agreed(shown, r.decisions);
     a->done = std::move(agreed.done);
     a->refused = std::move(agreed.changed);
-    const auto& ports = x->self->state.parts.context->ports;
-    const auto now = ports.clock->now();
     if (a->done.empty())
       return tell_applied(a, nullptr);
-    a->decision_id = make_uuid_v7(now, *ports.random);
-    record_facts(a, skills::facts_of(a->done, r.judged, "decision_" + a->decision_id,
-                                     kernel->kernel_id, x->request.caller->name, now));
+    record_done(a, r.judged);
+  });
+}
+
+void undo_memory_policy(exchange_ptr x) {
+  if (!may_decide(*x))
+    return x->fail_with(not_a_person(*x, "memory policy"));
+  const auto body = x->body();
+  if (!body)
+    return;
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
+  if (kernel == nullptr)
+    return;
+  const auto name = text_in(*body, "item");
+  ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel, name](knowledge_reply& r) {
+    auto a = std::make_shared<applying>();
+    a->x = x;
+    a->kernel = kernel;
+    a->done = skills::undone(r.judged, name);
+    if (a->done.empty())
+      return x->fail_with(
+          {errc::not_found, "the memory policy has done nothing with this text: " + name, "item",
+           "use a path or id that is pinned, shortened or forgotten: boyd kg stats"});
+    record_done(a, r.judged);
   });
 }
 

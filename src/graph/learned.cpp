@@ -309,7 +309,8 @@ result<void> learner::take_decision(const edge& fact) {
   const fact_meta meta(fact.meta_json);
   const auto action = meta.text("action");
   const bool shortens = action == "archive" || action == "summarize";
-  if (action != "stage" && action != "forget" && action != "reinforce" && !shortens)
+  if (action != "stage" && action != "forget" && action != "reinforce" && action != "undo" &&
+      !shortens)
     return {};
   auto found = changing(fact.from);
   if (!found)
@@ -321,6 +322,7 @@ result<void> learner::take_decision(const edge& fact) {
   }
   item.counts.policy = shortens             ? standing::shortened
                        : action == "forget" ? standing::forgotten
+                       : action == "undo"   ? standing::open
                                             : standing::pinned;
   item.counts.policy_hash = shortens ? item.hash : std::string();
   return {};
