@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/context/confidence.hpp"
 #include "boyd/context/item.hpp"
 #include "boyd/core/time.hpp"
 #include "boyd/effects/effect.hpp"
@@ -30,8 +31,9 @@ struct memory_question {
 struct recall_memory {
   std::string kernel_id;
   std::vector<memory_question> questions;
-  std::int64_t budget_tokens = 0; ///< of the entries of one answer, together
-  std::size_t limit = 0;          ///< most entries of one answer; 0: what the budget allows
+  std::int64_t budget_tokens = 0;     ///< of the entries of one answer, together
+  std::size_t limit = 0;              ///< most entries of one answer; 0: what the budget allows
+  context::confidence_rule ranking{}; ///< how much is thought of entries that runs have tried
 };
 
 /// What the kernel's memory holds.
@@ -60,10 +62,12 @@ struct judge_memory {
   std::string kernel_id;
 };
 
-/// What the items would be under other numbers (docs/explain.md).
+/// What the items would be under other numbers (docs/memory.md). A long history takes several
+/// requests: each goes on where the one before it, of the same id, has stopped.
 struct replay_policy {
   skills::policy_numbers numbers;
   std::optional<utc_time> since; ///< nothing: from the beginning
+  std::string id{};              ///< the asker's own
 };
 
 /// What a run is given of what its kernel has learned: the items of the bank that fit a question
@@ -71,6 +75,7 @@ struct replay_policy {
 struct offer_learned {
   std::string kernel_id;
   std::string question;
+  context::confidence_rule ranking{}; ///< how much is thought of items
 };
 
 /// A kernel's skills and candidates as they are, for people; `name`: this skill alone.
@@ -179,6 +184,9 @@ struct knowledge_reply {
   std::vector<skills::policy_item> judged;               ///< of judge_memory
   std::vector<skills::policy_difference> differences;    ///< of replay_policy
   std::size_t looked_at = 0;                             ///< of replay_policy: facts
+  bool goes_on = false;           ///< of replay_policy: it is not through, ask again:
+  std::uint64_t lines = 0;        ///< of the log that have been replayed,
+  std::uint64_t lines_of = 0;     ///< of so many
   std::uint64_t left_out = 0;     ///< of replay_policy: lines that cannot be read or believed
   std::vector<banked_item> bank;  ///< of offer_learned, the best first; of look_at_skills, by id
   std::vector<skill_view> skills; ///< of look_at_skills

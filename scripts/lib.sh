@@ -83,3 +83,18 @@ build() {
   shift
   cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
 }
+
+# install_from_npm DIRECTORY PACKAGE@VERSION...: brings them there, unless they are there already, and
+# prints the directory.
+install_from_npm() {
+  local where=$1 stamp=$1/installed
+  shift
+  if [[ ! -f $stamp || $(<"$stamp") != "$*" ]]; then
+    command -v npm >/dev/null || die "npm is not installed"
+    mkdir -p "$where"
+    timeout --kill-after=10 240 npm install --no-audit --no-fund --ignore-scripts --fetch-retries=1 \
+      --fetch-timeout=20000 --prefix "$where" "$@" >&2 || die "npm did not install $*"
+    printf '%s\n' "$*" >"$stamp"
+  fi
+  printf '%s\n' "$where"
+}

@@ -230,8 +230,11 @@ void recall_entries(self_pointer self) {
   const auto& task = self->state.task;
   if (task.recall == 0 || task.question.empty() || !task.knowledge)
     return rate_items(self);
-  recall_memory what{
-      task.who.kernel_id, {{task.question, {}}}, task.agent->reads.budget_tokens, task.recall};
+  recall_memory what{task.who.kernel_id,
+                     {{task.question, {}}},
+                     task.agent->reads.budget_tokens,
+                     task.recall,
+                     task.ranking};
   ask<knowledge_reply>(self, task.knowledge, knowledge_request{{}, std::move(what)},
                        [self](const result<knowledge_reply>& r) {
                          auto& s = self->state;
@@ -289,8 +292,8 @@ void find_learned(self_pointer self) {
   auto& task = self->state.task;
   if (!task.learning || task.question.empty() || !task.knowledge)
     return read_files(self);
-  ask<knowledge_reply>(self, task.knowledge,
-                       knowledge_request{{}, offer_learned{task.who.kernel_id, task.question}},
+  offer_learned what{task.who.kernel_id, task.question, task.ranking};
+  ask<knowledge_reply>(self, task.knowledge, knowledge_request{{}, std::move(what)},
                        [self](result<knowledge_reply> r) {
                          auto& s = self->state;
                          if (s.over)

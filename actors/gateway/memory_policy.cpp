@@ -24,6 +24,9 @@ namespace {
 
 using skills::memory_action;
 
+/// Less than the minute within which a request is answered that does not say `wait=1`.
+constexpr milliseconds limit_of_replay = 45s;
+
 json item_json(const skills::policy_decision& d) {
   return {{"id", d.id},
           {"path", d.path},
@@ -82,13 +85,44 @@ void commit(const applying_ptr& a, const std::string& head) {
                         });
 }
 
-void record_facts(const applying_ptr& a, std::vector<graph::edge> facts) {
-  ask<graph_reply>(a->x->self, a->x->self->state.parts.graph_recorder,
+/// What is done is done by its facts, which belong together.
+void record_done(const applying_ptr& a, const std::vector<skills::policy_item>& items) {
+  const auto& x = a->x;
+  const auto& ports = x->self->state.parts.context->ports;
+  const auto now = ports.clock->now();
+  a->decision_id = make_uuid_v7(now, *ports.random);
+  auto facts = skills::facts_of(a->done, items, "decision_" + a->decision_id, a->kernel->kernel_id,
+                                x->request.caller->name, now);
+  ask<graph_reply>(x->self, x->self->state.parts.graph_recorder,
                    graph_request{{}, std::move(facts)}, [a](const result<graph_reply>& r) {
                      if (!r)
                        return a->x->fail_with(r.error());
                      commit(a, r->head);
                    });
+}
+
+/// Turn by turn to the end of the history, as long as somebody waits for it.
+void replay_on(const exchange_ptr& x, const replay_policy& what, request_end until) {
+  ask_about_log(x, {{}, what}, [x, what, until](knowledge_reply& r) {
+    if (r.goes_on && x->left())
+      return x->fail_with({errc::cancelled, "nobody waits for the replay any more", {}, {}});
+    if (r.goes_on && x->query("wait") != "1" && x->self->clock().now() >= until)
+      return x->fail_with(
+          {errc::timed_out,
+           "the replay has come to line " + std::to_string(r.lines) + " of " +
+               std::to_string(r.lines_of) + " within " + format_duration(limit_of_replay),
+           "replay",
+           "wait for its end with wait=1; with `since` what was before that time is read once, not "
+           "twice"});
+    if (r.goes_on)
+      return replay_on(x, what, until);
+    json rows = json::array();
+    for (const auto& d : r.differences)
+      rows.push_back(
+          {{"id", d.id}, {"path", d.path}, {"what", d.what}, {"now", d.now}, {"then", d.then}});
+    x->reply("policy_replay",
+             {{"facts", r.looked_at}, {"left_out", r.left_out}, {"differences", std::move(rows)}});
+  });
 }
 
 /// A number of a policy as it came, in the form that the file has.
@@ -144,13 +178,32 @@ void apply_memory_policy(exchange_ptr x) {
     auto agreed = skills::agreed(shown, r.decisions);
     a->done = std::move(agreed.done);
     a->refused = std::move(agreed.changed);
-    const auto& ports = x->self->state.parts.context->ports;
-    const auto now = ports.clock->now();
     if (a->done.empty())
       return tell_applied(a, nullptr);
-    a->decision_id = make_uuid_v7(now, *ports.random);
-    record_facts(a, skills::facts_of(a->done, r.judged, "decision_" + a->decision_id,
-                                     kernel->kernel_id, x->request.caller->name, now));
+    record_done(a, r.judged);
+  });
+}
+
+void undo_memory_policy(exchange_ptr x) {
+  if (!may_decide(*x))
+    return x->fail_with(not_a_person(*x, "memory policy"));
+  const auto body = x->body();
+  if (!body)
+    return;
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
+  if (kernel == nullptr)
+    return;
+  const auto name = text_in(*body, "item");
+  ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel, name](knowledge_reply& r) {
+    auto a = std::make_shared<applying>();
+    a->x = x;
+    a->kernel = kernel;
+    a->done = skills::undone(r.judged, name);
+    if (a->done.empty())
+      return x->fail_with(
+          {errc::not_found, "the memory policy has done nothing with this text: " + name, "item",
+           "use a path or id that is pinned, shortened or forgotten: boyd kg stats"});
+    record_done(a, r.judged);
   });
 }
 
@@ -171,14 +224,9 @@ void replay_with_policy(exchange_ptr x) {
                            "use RFC 3339, for example 2026-02-13T10:00:00Z"});
     since = *time;
   }
-  ask_about_log(x, {{}, replay_policy{*numbers, since}}, [x](knowledge_reply& r) {
-    json rows = json::array();
-    for (const auto& d : r.differences)
-      rows.push_back(
-          {{"id", d.id}, {"path", d.path}, {"what", d.what}, {"now", d.now}, {"then", d.then}});
-    x->reply("policy_replay",
-             {{"facts", r.looked_at}, {"left_out", r.left_out}, {"differences", std::move(rows)}});
-  });
+  const auto& ports = x->self->state.parts.context->ports;
+  replay_on(x, {*numbers, since, make_uuid_v7(ports.clock->now(), *ports.random)},
+            x->self->clock().now() + limit_of_replay);
 }
 
 } // namespace boyd::gateway_impl

@@ -163,6 +163,7 @@ void ask_about_log(const exchange_ptr& x, knowledge_request question,
                    std::function<void(knowledge_reply&)> then); // knowledge.cpp
 void judge_memory_items(exchange_ptr x);                        // memory_policy.cpp
 void apply_memory_policy(exchange_ptr x);                       // memory_policy.cpp
+void undo_memory_policy(exchange_ptr x);                        // memory_policy.cpp
 void replay_with_policy(exchange_ptr x);                        // memory_policy.cpp
 void list_skills(exchange_ptr x);                               // skills.cpp
 void show_skill(exchange_ptr x, const std::string& id);         // skills.cpp

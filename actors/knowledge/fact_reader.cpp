@@ -28,10 +28,12 @@ std::uint64_t number_in(const json& object, const char* key) {
 }
 
 /// How much more an entry of memory counts than one without a history (docs/context.md).
-double weight_of(const context::item_statistics& s) {
+double weight_of(const std::string& id, context::item_statistics s,
+                 const context::confidence_rule& rule) {
   constexpr double base = 0.85;
   constexpr double share = 0.3;
   const auto now = s.last_used.value_or(s.created); // the same whenever it is asked
+  s.confidence = context::confidence_of(s, id, rule);
   auto fresh = s;
   fresh.success_count = fresh.failure_count = 0;
   fresh.confidence = context::first_confidence(context::item_type::generated, false);
@@ -67,6 +69,7 @@ result<void> fact_reader::load(knowledge_index& index) {
     return found;
   seen_.reset();
   feedback_ = {};
+  tried_.clear();
   newest_question_ = {};
   auto fresh = index.fresh_links();
   if (!fresh)
@@ -125,9 +128,22 @@ void fact_reader::weigh(std::string_view id, std::string_view value) {
   const auto item = graph::read_learned_item(value);
   if (item && watcher_.item)
     watcher_.item(id, *item);
-  if (item && item->type == context::item_type::generated &&
-      item->counts.success_count + item->counts.failure_count > 0)
-    feedback_.weigh(std::string(id), weight_of(item->counts));
+  if (!item || item->type != context::item_type::generated ||
+      item->counts.success_count + item->counts.failure_count == 0)
+    return;
+  const std::string key(id);
+  tried_[key] = item->counts;
+  feedback_.weigh(key, weight_of(key, item->counts, weighed_by_));
+}
+
+void fact_reader::weigh_by(context::confidence_rule rule) {
+  if (rule.method != context::learning_method::bandit)
+    rule.seed = 0; // nothing is drawn
+  if (rule == weighed_by_)
+    return;
+  weighed_by_ = rule;
+  for (const auto& [id, counts] : tried_)
+    feedback_.weigh(id, weight_of(id, counts, rule));
 }
 
 result<void> fact_reader::begin_anew(knowledge_index& index) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/support/node_context.hpp"
+#include "boyd/context/confidence.hpp"
 #include "boyd/graph/learned.hpp"
 #include "boyd/graph/links.hpp"
 #include "boyd/graph/segments.hpp"
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -69,6 +71,8 @@ class fact_reader {
 
   /// What questions and outcomes have taught about entries of memory.
   const memory::recall_feedback& feedback() const { return feedback_; }
+  /// How much is thought of entries that runs have tried, from here on.
+  void weigh_by(context::confidence_rule rule);
   /// The questions that were answered by then, oldest first.
   static result<std::vector<graph::learned_question>> questions_until(knowledge_index& index,
                                                                       utc_time last);
@@ -117,6 +121,8 @@ class fact_reader {
   graph::link_collector links_;
   knowledge_index* index_ = nullptr; ///< while it catches up
   memory::recall_feedback feedback_;
+  std::unordered_map<std::string, context::item_statistics> tried_; ///< entries of memory, by id
+  context::confidence_rule weighed_by_;
   utc_time newest_question_{};
   item_watcher watcher_;
 };

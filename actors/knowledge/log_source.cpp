@@ -214,38 +214,41 @@ result<std::uint64_t> log_source::first_line_of(std::uint32_t segment) {
 }
 
 /// Lines of segments that are gone or cannot be unpacked are left out, and counted.
-result<void>
-log_source::forwards(const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take) {
+result<bool>
+log_source::forwards(forward& at,
+                     const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take) {
   const auto segments = files_.list();
   if (!segments)
     return fail(segments.error());
-  std::uint64_t next = 1; // the segment that would come
-  forward at;
   for (const auto& s : *segments) {
-    if (s.number > position_.segment)
+    if (s.number < at.segment)
+      continue;
+    if (s.number > position_.segment || at.line >= at.until)
       break;
-    const auto first = first_line_of(s.number);
-    if (!first)
-      return fail(first.error());
-    if (s.number > next && *first > at.line + 1)
-      unread_ += *first - 1 - at.line;
-    at.line = *first - 1;
-    next = s.number + 1;
+    if (at.bytes == 0 || s.number > at.segment) {
+      const auto first = first_line_of(s.number);
+      if (!first)
+        return fail(first.error());
+      if (s.number > at.segment && *first > at.line + 1)
+        at.unread += *first - 1 - at.line;
+      at.line = *first - 1;
+      at.segment = s.number;
+      at.bytes = 0;
+    }
     auto goes_on = forwards_in(s, at, take);
     if (!goes_on && goes_on.error().code == errc::corrupt && s.number < segments->back().number) {
       const auto behind = first_line_of(s.number + 1);
       if (!behind)
         return fail(behind.error());
       // Made without it, the index does not know how many they were.
-      unread_ += std::max<std::uint64_t>(1, *behind - std::min(*behind, at.line + 1));
-      continue;
+      at.unread += std::max<std::uint64_t>(1, *behind - std::min(*behind, at.line + 1));
+    } else if (!goes_on || !*goes_on) {
+      return goes_on;
     }
-    if (!goes_on)
-      return fail(goes_on.error());
-    if (!*goes_on)
-      return {};
+    at.segment = s.number + 1;
+    at.bytes = 0;
   }
-  return {};
+  return true;
 }
 
 result<bool> log_source::forwards_in(
@@ -253,7 +256,7 @@ result<bool> log_source::forwards_in(
     const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take) {
   constexpr std::size_t read_at_once = std::size_t{4} << 20;
   std::string rest;
-  for (std::uint64_t from = 0; at.line < position_.lines;) {
+  for (auto from = at.bytes; at.line < at.until;) {
     const auto bytes = files_.read(which, from, read_at_once);
     if (!bytes)
       return fail(bytes.error());
@@ -262,11 +265,12 @@ result<bool> log_source::forwards_in(
     from += bytes->size();
     rest += *bytes;
     std::string_view left = rest;
-    for (auto end = left.find('\n'); end != left.npos && at.line < position_.lines;
+    for (auto end = left.find('\n'); end != left.npos && at.line < at.until;
          end = left.find('\n')) {
       const auto text = left.substr(0, end);
       left.remove_prefix(end + 1);
       ++at.line;
+      at.bytes += end + 1;
       const auto read = graph::parse_edge(text);
       const bool repeats = read && read->seq && *read->seq <= at.sequence;
       if (!read || repeats || !graph::is_as_written(text, *read))

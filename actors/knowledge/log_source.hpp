@@ -31,9 +31,20 @@ class log_source final : public graph::fact_source {
   result<void>
   each_item(const std::function<void(const std::string& id, const graph::learned_item& item)>& f)
       override;
-  /// The oldest first, until `take` answers false. Without places: quick.
-  result<void>
-  forwards(const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take);
+  /// How far `forwards` has come; it goes on from there, also in another source of the same log.
+  struct forward {
+    std::uint64_t until = 0;    ///< the last line that is wanted
+    std::uint64_t line = 0;     ///< the last one that was read
+    std::uint32_t segment = 1;  ///< where the next one stands
+    std::uint64_t bytes = 0;    ///< of that segment that were read
+    std::uint64_t sequence = 0; ///< of the last line that has one
+    std::uint64_t unread = 0;   ///< lines that could not be read
+  };
+  /// The oldest first. False: `take` has answered so, and the line that it got was the last one.
+  /// Without places: quick.
+  result<bool>
+  forwards(forward& at,
+           const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take);
   std::uint64_t left_out() const override;
   std::uint64_t lines() const override;
 
@@ -42,11 +53,6 @@ class log_source final : public graph::fact_source {
   struct piece {
     line_mark from;
     std::string bytes;
-  };
-  /// How far `forwards` has come.
-  struct forward {
-    std::uint64_t line = 0;
-    std::uint64_t sequence = 0; ///< of the last line that has one
   };
 
   result<std::optional<graph::cited_fact>> fact_at(std::uint64_t line);

@@ -32,6 +32,11 @@ constexpr milliseconds learned_window = 7 * 24h;
 constexpr const char* folders[] = {"archive", "notes", "research"};
 /// A folder with more files is large, and so many of its files are looked at before each question.
 constexpr std::size_t files_at_once = 500;
+/// A replay of the history works so long for one request, and looks at the clock so often.
+constexpr milliseconds turn_of_replay = 2s;
+constexpr std::size_t facts_between_looks = 1'000;
+/// Whoever asked for a replay goes on at once, or has left.
+constexpr milliseconds abandoned_after = 60s;
 
 memory::recall_document document_of(const memory_row& r) {
   return {r.id, r.time, r.source, r.author, r.terms, r.cost};
@@ -53,6 +58,17 @@ struct knowledge_session::file_changes {
   bool removed = false;          ///< an entry is held by no file any more
 };
 
+struct knowledge_session::running_replay {
+  explicit running_replay(const replay_policy& what)
+      : id(what.id), both(what.numbers, what.since) {}
+
+  std::string id;
+  skills::policy_comparison both;
+  log_source::forward at{};
+  std::size_t looked_at = 0; ///< facts
+  steady_time asked_at{};    ///< the last time
+};
+
 knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr configuration,
                                      task what)
     : context_(std::move(context)), configuration_(std::move(configuration)), task_(what),
@@ -61,6 +77,8 @@ knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr
       {[this] { skills_.forget(); },
        [this](std::string_view id, const graph::learned_item& item) { skills_.note(id, item); }});
 }
+
+knowledge_session::~knowledge_session() = default;
 
 memory_row knowledge_session::row_of(memory::filed_entry e, const std::string& file) const {
   static const std::vector<std::string> none;
@@ -84,6 +102,7 @@ memory_row knowledge_session::row_of(memory::filed_entry e, const std::string& f
 void knowledge_session::perform(std::vector<job<knowledge_request, knowledge_reply>>& batch) {
   looked_at_.clear();
   has_read_facts_ = false;
+  drop_abandoned_replay();
   for (auto& j : batch) {
     j.reply = answer(j.request);
     problem_ = j.reply ? std::string() : to_string(j.reply.error());
@@ -243,25 +262,54 @@ result<knowledge_reply> knowledge_session::judge(const judge_memory& what) {
   return reply;
 }
 
+/// In turns, so that other questions are answered between them, and nobody takes the worker for
+/// stuck.
 result<knowledge_reply> knowledge_session::replay(const replay_policy& what) {
-  knowledge_reply reply;
-  log_source source(*index_, facts_.files(), facts_.position());
-  skills::policy_replay now({}, {});
-  skills::policy_replay then(what.numbers, what.since);
+  const auto& clock = *context_->ports.clock;
+  const auto begin = clock.steady();
+  const auto& position = facts_.position();
+  if (replay_ && replay_->id != what.id)
+    return fail(errc::overloaded, "another replay of the history is under way", {},
+                "try again when it has ended");
+  if (!replay_) {
+    replay_ = std::make_unique<running_replay>(what);
+    replay_->at.until = position.lines;
+  }
+  const auto lost = [this](error why) -> result<knowledge_reply> {
+    replay_.reset();
+    return fail(std::move(why));
+  };
+  auto& r = *replay_;
+  r.asked_at = begin;
+  if (position.lines < r.at.until)
+    return lost({errc::conflict, "the log of facts has become another one meanwhile",
+                 context_->layout().graph_log(), "ask again"});
+  log_source source(*index_, facts_.files(), position);
   result<void> taken;
-  auto read = source.forwards([&](const graph::edge& fact, std::uint64_t line) {
-    ++reply.looked_at;
-    taken = now.take(fact, line);
-    if (taken)
-      taken = then.take(fact, line);
-    return taken.has_value();
+  const auto through = source.forwards(r.at, [&](const graph::edge& fact, std::uint64_t line) {
+    taken = r.both.take(fact, line);
+    const bool looks = ++r.looked_at % facts_between_looks == 0;
+    return taken.has_value() && !(looks && clock.steady() - begin >= turn_of_replay);
   });
-  if (!read || !taken)
-    return fail(read ? taken.error() : read.error());
-  const auto at = context_->ports.clock->now();
-  reply.differences = skills::differences(now.finish(at), then.finish(at));
-  reply.left_out = source.left_out();
+  if (!through || !taken)
+    return lost(through ? taken.error() : through.error());
+  knowledge_reply reply;
+  reply.looked_at = r.looked_at;
+  reply.left_out = position.skipped + r.at.unread;
+  reply.lines = r.at.line;
+  reply.lines_of = r.at.until;
+  reply.goes_on = !*through;
+  if (reply.goes_on)
+    return reply;
+  const auto results = r.both.finish(clock.now());
+  reply.differences = skills::differences(results.now, results.then);
+  replay_.reset();
   return reply;
+}
+
+void knowledge_session::drop_abandoned_replay() {
+  if (replay_ && context_->ports.clock->steady() - replay_->asked_at >= abandoned_after)
+    replay_.reset();
 }
 
 result<void> knowledge_session::read_facts() {
@@ -338,6 +386,7 @@ bool knowledge_session::is_current(const std::string& kernel_id, const kernel_me
 result<knowledge_reply> knowledge_session::ask_index(kernel_memory& m, const recall_memory& what) {
   knowledge_reply reply;
   const auto now = context_->ports.clock->now();
+  facts_.weigh_by(what.ranking);
   auto before = feedback_before(what, now);
   if (!before)
     return fail(std::move(before.error()));

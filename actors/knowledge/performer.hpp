@@ -39,11 +39,13 @@ class knowledge_session {
   /// Secrets of `configuration` (null: none), and what looks like one, are not indexed.
   explicit knowledge_session(node_context_ptr context, configuration_ptr configuration = nullptr,
                              task what = task::all);
+  ~knowledge_session();
+  knowledge_session(const knowledge_session&) = delete;
+  knowledge_session& operator=(const knowledge_session&) = delete;
 
   void perform(std::vector<job<knowledge_request, knowledge_reply>>& batch);
-  void probe() {
-    // nop: the next question tries again
-  }
+  /// What has failed is tried again by the next question.
+  void probe() { drop_abandoned_replay(); }
   part_health health() const;
 
  private:
@@ -74,6 +76,9 @@ class knowledge_session {
   /// What became of the files since the last look.
   struct file_changes;
 
+  /// The history under other numbers, as far as it has been read.
+  struct running_replay;
+
   result<knowledge_reply> answer(const knowledge_request& request);
   result<knowledge_reply> try_to_answer(const knowledge_request& request);
   /// An error of the index alone: a log that cannot be read is told of, and teaches nothing.
@@ -84,6 +89,8 @@ class knowledge_session {
   result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);
+  /// One that nobody has asked for lately.
+  void drop_abandoned_replay();
   /// With what the files hold now, if one that the answer comes from was changed.
   result<knowledge_reply> carry_out(kernel_memory& m, const recall_memory& what);
   result<knowledge_reply> ask_index(kernel_memory& m, const recall_memory& what);
@@ -134,8 +141,9 @@ class knowledge_session {
   skill_keeper skills_;
   bool has_read_facts_ = false; ///< in this batch
   std::map<std::string, kernel_memory> kernels_;
-  std::set<std::string> looked_at_; ///< kernels, in this batch
-  std::string problem_;             ///< why the latest request failed; empty: it did not
+  std::set<std::string> looked_at_;        ///< kernels, in this batch
+  std::unique_ptr<running_replay> replay_; ///< one at a time; null: there is none
+  std::string problem_;                    ///< why the latest request failed; empty: it did not
   std::optional<utc_time> since_;
 };
 

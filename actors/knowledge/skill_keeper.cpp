@@ -14,6 +14,7 @@
 #include "boyd/skills/stage.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -38,6 +39,19 @@ memory::recall_question question_of(const std::string& text, utc_time at) {
   q.at = at;
   q.budget_tokens = no_budget;
   return q;
+}
+
+/// What its history makes of how well an item fits (docs/context.md).
+double worth_of(const std::string& id, context::item_statistics s, utc_time now,
+                const context::confidence_rule& ranking) {
+  constexpr double fresh = 0.1;
+  constexpr double use = 0.1;
+  constexpr double base = 0.85;
+  constexpr double share = 0.3;
+  s.confidence = context::confidence_of(s, id, ranking);
+  return (1 - fresh + fresh * context::freshness(s, now)) *
+         (1 + use * std::log1p(static_cast<double>(s.use_count))) *
+         (base + share * context::importance(s, now));
 }
 
 const std::vector<std::string>& secrets_of(const configuration_ptr& configuration) {
@@ -120,10 +134,14 @@ void skill_keeper::offer_bank(const offer_learned& what, knowledge_reply& reply)
     return;
   const auto& b = found->second;
   auto& search = search_of(b);
-  auto question = question_of(what.question, context_->ports.clock->now());
+  const auto now = context_->ports.clock->now();
+  auto question = question_of(what.question, now);
   question.limit = settings.bank * most_scopes * 2;
+  memory::recall_feedback histories;
+  for (const auto& [id, item] : b.items)
+    histories.weigh(id, worth_of(id, item.counts, now, what.ranking));
   std::map<std::string, std::size_t> of_scope;
-  for (const auto& r : search.recall(question, {})) {
+  for (const auto& r : search.recall(question, histories)) {
     const auto& id = search.id(r.place);
     const auto& item = b.items.at(id);
     // What fits in nothing is no answer.

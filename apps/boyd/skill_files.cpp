@@ -15,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* skill_file = "SKILL.md";
+/// Collections have their skills a few folders below.
+constexpr int most_depth = 8;
 
 /// A file that stands alone may have any folder around it.
 std::string folder_of(const std::string& path) {
@@ -32,9 +34,19 @@ result<std::vector<std::string>> skill_files(const std::string& path) {
   if (const auto own = fs::path(path) / skill_file; fs::exists(own, trouble))
     return std::vector{own.string()};
   std::vector<std::string> all;
-  for (const auto& entry : fs::directory_iterator(path, trouble))
-    if (const auto file = entry.path() / skill_file; fs::exists(file, trouble))
+  std::error_code over;
+  fs::recursive_directory_iterator entry(path, fs::directory_options::skip_permission_denied, over);
+  for (; !over && entry != fs::recursive_directory_iterator(); entry.increment(over)) {
+    if (!entry->is_directory(trouble))
+      continue;
+    if (entry.depth() + 1 >= most_depth || entry->path().filename() == ".git")
+      entry.disable_recursion_pending();
+    if (const auto file = entry->path() / skill_file; fs::exists(file, trouble))
       all.push_back(file.string());
+  }
+  if (over)
+    return fail(errc::io_error, "cannot read the folder: " + over.message(), path,
+                "check its permissions");
   std::ranges::sort(all);
   if (all.empty())
     return fail(errc::not_found, "no SKILL.md found", path, "use the folder of a skill");

@@ -9,8 +9,8 @@
 /// SKILL.md files that a person names on the command line. Blocking.
 namespace boyd::app {
 
-/// The SKILL.md that a path names: the file, or that of the folder; else those of all folders in
-/// it, in their order. `not_found` where there is none.
+/// The SKILL.md that a path names: the file, or that of the folder; else those of all folders below
+/// it, in their order (8 folders deep). `not_found` where there is none.
 result<std::vector<std::string>> skill_files(const std::string& path);
 
 /// Its bytes; `-`: standard input. `limit_exceeded` for more than a skill may have.

@@ -30,6 +30,12 @@ constexpr unsigned seed = 4711;
 constexpr std::size_t contexts_of_run = 8;
 constexpr std::size_t different_contexts = 20'000;
 constexpr std::size_t runs_between_promotions = 5'000;
+constexpr std::size_t runs_of_cycle = 4;
+constexpr std::size_t kernels = 5;
+constexpr std::size_t projects = 10;
+constexpr std::size_t banked_of_project = 5;
+/// The id of a project's first commit, but for its last digit.
+constexpr const char* scope_before_number = "repo:3f786850e387550fdab836ed7e6dc881de23001";
 constexpr const char* hash_of_content =
     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -73,39 +79,62 @@ class drawn_log {
     return {};
   }
 
+  /// In a node's order: what the planner decided, what the run was given, how it ended.
   result<void> write_run() {
     now_ += 1s;
-    const auto id = std::to_string(runs_++);
+    const auto id = std::to_string(runs_);
     const auto execution = "exec_0198d2a4-0000-7000-8000-" + std::string(12 - id.size(), '0') + id;
-    const bool good = random_() % 5 != 0; // NOLINT(readability-magic-numbers)
-    for (std::size_t i = 0; i < contexts_of_run; ++i) {
-      // A few contexts are in many runs.
-      const auto item = random_() % (1 + random_() % different_contexts);
-      const auto name = std::to_string(item);
-      const bool cited = random_() % 3 == 0;
-      const auto meta = nlohmann::json{
-          {"as", "full"},       {"cited", cited},          {"fence", 1},
-          {"from", "declared"}, {"hash", hash_of_content}, {"path", "src/part" + name + ".cpp"},
-          {"section", "high"},  {"type", "file"},          {"used", cited}};
-      if (auto done = put({"ctx_" + name, execution, "used_in", now_, meta.dump()}); !done)
+    const auto cycle = runs_ / runs_of_cycle;
+    const auto project = cycle % projects;
+    const auto kernel = "kernel" + std::to_string(cycle % kernels);
+    const auto agent = "agent" + std::to_string(runs_ % runs_of_cycle);
+    ++runs_;
+    const auto decided =
+        nlohmann::json{{"agent", agent}, {"kernel", kernel}, {"planner", "static"}};
+    if (auto done = put(
+            {execution, "decision_" + std::to_string(cycle), "decided_by", now_, decided.dump()});
+        !done)
+      return done;
+    for (std::size_t i = 0; i < contexts_of_run; ++i)
+      if (auto done = write_use(execution, kernel, project); !done)
         return done;
-    }
-    const auto meta = nlohmann::json{{"agent", "agent" + std::to_string(random_() % 10)}, // NOLINT
+    const bool good = random_() % 5 != 0; // NOLINT(readability-magic-numbers)
+    const auto meta = nlohmann::json{{"agent", agent},
                                      {"attempt", 1},
                                      {"claim", "none"},
                                      {"class", good ? "none" : "deterministic"},
                                      {"execution", good ? "succeeded" : "failed"},
                                      {"fence", 1},
-                                     {"kernel", "default"},
+                                     {"kernel", kernel},
                                      {"status", good ? "done" : "failed"},
                                      {"verification", "none"}};
-    if (auto done = put({execution, "outcome_" + id, "resulted_in", now_, meta.dump()}); !done)
+    if (auto done = put({execution, "outcome_" + id, "resulted_in", now_, meta.dump()});
+        !done || runs_ % runs_between_promotions != 0)
       return done;
-    if (runs_ % runs_between_promotions == 0)
-      return put({"ctx_" + std::to_string(random_() % 100), // NOLINT(readability-magic-numbers)
-                  "skill_" + id, "promoted_to", now_, R"({"by":"a person"})"});
-    return put(
-        {execution, "decision_" + id, "decided_by", now_, R"({"agent":"a","planner":"static"})"});
+    return put({"ctx_" + std::to_string(random_() % 100), // NOLINT(readability-magic-numbers)
+                "skill_" + id, "promoted_to", now_, R"({"by":"a person"})"});
+  }
+
+  /// Of a text of the project; a few are in many runs, and come from the bank.
+  result<void> write_use(const std::string& execution, const std::string& kernel,
+                         std::size_t project) {
+    const auto place = random_() % (1 + random_() % (different_contexts / projects));
+    const auto name = std::to_string(project + projects * place);
+    const bool cited = random_() % 3 == 0;
+    auto meta = nlohmann::json{{"as", "full"},
+                               {"cited", cited},
+                               {"fence", 1},
+                               {"from", place < banked_of_project ? "bank" : "declared"},
+                               {"hash", hash_of_content},
+                               {"kernel", kernel},
+                               {"path", "src/part" + name + ".cpp"},
+                               {"scope", scope_before_number + std::to_string(project)},
+                               {"section", "high"},
+                               {"type", "file"},
+                               {"used", cited}};
+    if (cited)
+      meta["accuracy"] = 1.0;
+    return put({"ctx_" + name, execution, "used_in", now_, meta.dump()});
   }
 
   std::string folder_;
@@ -120,18 +149,22 @@ class drawn_log {
   std::uint64_t all_bytes_ = 0;
 };
 
+/// Seconds until the whole answer is there.
 template <class What>
 result<double> ask(knowledge_session& session, const What& what) {
-  std::vector<job<knowledge_request, knowledge_reply>> batch;
-  knowledge_request request;
-  request.what = what;
-  batch.emplace_back(std::move(request));
   const auto since = stopwatch_clock::now();
-  session.perform(batch);
-  const auto seconds = seconds_since(since);
-  if (!batch.front().reply)
-    return fail(batch.front().reply.error());
-  return seconds;
+  for (;;) {
+    std::vector<job<knowledge_request, knowledge_reply>> batch;
+    knowledge_request request;
+    request.what = what;
+    batch.emplace_back(std::move(request));
+    session.perform(batch);
+    const auto& reply = batch.front().reply;
+    if (!reply)
+      return fail(reply.error());
+    if (!reply->goes_on)
+      return seconds_since(since);
+  }
 }
 
 std::string execution_numbered(std::size_t n) {

@@ -309,7 +309,8 @@ result<void> learner::take_decision(const edge& fact) {
   const fact_meta meta(fact.meta_json);
   const auto action = meta.text("action");
   const bool shortens = action == "archive" || action == "summarize";
-  if (action != "stage" && action != "forget" && action != "reinforce" && !shortens)
+  if (action != "stage" && action != "forget" && action != "reinforce" && action != "undo" &&
+      !shortens)
     return {};
   auto found = changing(fact.from);
   if (!found)
@@ -321,6 +322,7 @@ result<void> learner::take_decision(const edge& fact) {
   }
   item.counts.policy = shortens             ? standing::shortened
                        : action == "forget" ? standing::forgotten
+                       : action == "undo"   ? standing::open
                                             : standing::pinned;
   item.counts.policy_hash = shortens ? item.hash : std::string();
   return {};
@@ -333,6 +335,23 @@ void learner::drop_oldest() {
     changes_.push_back({index_area::open_runs, oldest->first, std::nullopt});
     ages_.erase(oldest);
   }
+}
+
+void learner::change_rules(const learning_rules& rules) {
+  rules_ = rules;
+  skills_.change_rules({.success_step = rules.success_step, .failure_step = rules.failure_step});
+}
+
+void learner::drop_changes() {
+  changes_.clear();
+  fresh_.clear();
+  for (const auto& id : std::exchange(changed_items_, {}))
+    items_.at(id).changed = false;
+  for (auto& run : runs_)
+    run.second.changed = false;
+  changed_held_.clear();
+  std::erase_if(held_, [](const auto& decision) { return decision.second.empty(); });
+  skills_.drop_changes();
 }
 
 std::vector<index_change> learner::take_changes() {

@@ -49,9 +49,10 @@ std::map<std::string, std::string> names_of(const picture& p) {
   return names;
 }
 
-/// Mermaid reads entity codes inside of quotes; everything that is not a plain character is one.
+/// Mermaid reads entity codes inside of quotes; everything that is not a plain character is one. It
+/// takes no quotes with nothing in them.
 std::string mermaid_text(const std::string& label) {
-  std::string out;
+  std::string out = label.empty() ? " " : "";
   for (const char c : label) {
     const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                           (c >= 'A' && c <= 'Z') || c == ' ' || c == '.' || c == '/' || c == '-' ||

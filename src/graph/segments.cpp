@@ -19,6 +19,9 @@ constexpr std::size_t number_digits = 6;
 /// A segment that was made before logs had segments may be so large.
 constexpr std::size_t largest_unpacked = std::size_t{1} << 30;
 constexpr std::size_t read_at_once = std::size_t{4} << 20;
+constexpr std::size_t unpacked_at_once = std::size_t{1} << 20;
+/// Of a compressed segment, before what was read last: questions read backwards.
+constexpr std::size_t kept_unpacked = std::size_t{8} << 20;
 
 /// Nothing: it is no segment's.
 std::optional<segment> segment_named(std::string_view name) {
@@ -135,9 +138,9 @@ std::string segment_files::path(const segment& which) const {
 
 result<std::uint64_t> segment_files::size(const segment& which) {
   if (which.compressed) {
-    if (auto done = unpack(which); !done)
+    if (auto done = unpack(which, largest_unpacked, largest_unpacked); !done)
       return fail(std::move(done.error()));
-    return bytes_.size();
+    return latest_->end();
   }
   const auto info = files_->stat(path(which));
   if (!info)
@@ -149,27 +152,59 @@ result<std::string> segment_files::read(const segment& which, std::uint64_t offs
                                         std::size_t most) {
   if (!which.compressed)
     return files_->read_part(path(which), offset, most);
-  if (auto done = unpack(which); !done)
+  if (auto done = unpack(which, offset, offset + most); !done)
     return fail(std::move(done.error()));
-  return offset >= bytes_.size() ? std::string() : bytes_.substr(offset, most);
+  return offset >= latest_->end()
+             ? std::string()
+             : latest_->bytes.substr(static_cast<std::size_t>(offset - latest_->begin), most);
 }
 
-result<void> segment_files::unpack(const segment& which) {
-  if (unpacked_ == which)
-    return {};
-  const auto where = path(which);
+result<void> segment_files::unpack(const segment& which, std::uint64_t wanted, std::uint64_t end) {
   if (!unpack_)
-    return fail(errc::refused, "compressed segments cannot be read here", where,
+    return fail(errc::refused, "compressed segments cannot be read here", path(which),
                 "unpack it: zstd -d " + which.file());
-  const auto packed = files_->read(where, largest_unpacked);
-  if (!packed)
-    return fail(packed.error());
-  auto bytes = unpack_(*packed, largest_unpacked);
-  if (!bytes)
-    return fail(errc::corrupt, "the segment cannot be unpacked: " + bytes.error().what, where,
-                "restore a good copy from a backup");
-  unpacked_ = which;
-  bytes_ = std::move(*bytes);
+  if (!latest_ || !(latest_->which == which) || wanted < latest_->begin)
+    latest_ = unpacked_part{which, unpack_()};
+  while (!latest_->ended && latest_->end() < end) {
+    if (auto more = unpack_more(*latest_); !more) {
+      latest_.reset();
+      return more;
+    }
+    // Twice as much is let come, so that bytes are seldom moved.
+    auto& bytes = latest_->bytes;
+    if (bytes.size() > 2 * kept_unpacked && wanted > latest_->begin) {
+      const auto cut =
+          std::min<std::uint64_t>(bytes.size() - kept_unpacked, wanted - latest_->begin);
+      bytes.erase(0, static_cast<std::size_t>(cut));
+      latest_->begin += cut;
+    }
+  }
+  return {};
+}
+
+result<void> segment_files::unpack_more(unpacked_part& part) {
+  const auto where = path(part.which);
+  if (part.used == part.packed.size()) {
+    auto packed = files_->read_part(where, part.packed_end, unpacked_at_once);
+    if (!packed)
+      return fail(std::move(packed.error()));
+    part.packed = std::move(*packed);
+    part.used = 0;
+    part.packed_end += part.packed.size();
+  }
+  auto left = std::string_view(part.packed).substr(part.used);
+  const bool is_end = left.empty();
+  const auto bytes = part.step(left, unpacked_at_once);
+  const bool is_too_large = bytes && part.end() + bytes->size() > largest_unpacked;
+  if (!bytes || is_too_large)
+    return fail(errc::corrupt,
+                "the segment cannot be unpacked: " +
+                    (bytes ? "larger than " + std::to_string(largest_unpacked) + " bytes"
+                           : bytes.error().what),
+                where, "restore a good copy from a backup");
+  part.used = part.packed.size() - left.size();
+  part.bytes += *bytes;
+  part.ended = is_end && bytes->empty();
   return {};
 }
 

@@ -48,10 +48,11 @@ std::string use_of(const execution& e, const context::snapshot_item& i) {
 }
 
 /// A label of Mermaid's in which no character means anything: letters, digits, blanks and what is
-/// harmless stay, all else becomes the number of its code point.
+/// harmless stay, all else becomes the number of its code point. Never empty, which it does not
+/// take.
 std::string label(std::string_view text) {
   constexpr std::string_view harmless = " ._/,+=@-";
-  std::string out;
+  std::string out = text.empty() ? " " : "";
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
     constexpr unsigned one_byte = 0x80;

@@ -15,6 +15,8 @@ namespace {
 using config::tree;
 using namespace std::string_view_literals;
 
+/// Some editors begin a file with it.
+constexpr auto byte_order_mark = "\xEF\xBB\xBF"sv;
 constexpr std::array keys{"name"sv,          "description"sv,   "license"sv,
                           "compatibility"sv, "allowed-tools"sv, "metadata"sv};
 
@@ -35,11 +37,11 @@ struct halves {
 
 std::optional<halves> halves_of(std::string_view text, std::vector<finding>& findings) {
   constexpr auto mark = "---"sv;
+  if (text.starts_with(byte_order_mark))
+    text.remove_prefix(byte_order_mark.size());
   const auto line_at = [&](std::size_t at) {
-    auto line = text.substr(at, text.find('\n', at) - at);
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' '))
-      line.remove_suffix(1);
-    return line;
+    const auto line = text.substr(at, text.find('\n', at) - at);
+    return line.substr(0, line.find_last_not_of(" \t\r") + 1);
   };
   if (line_at(0) != mark) {
     findings.push_back({1, "no front matter: the file does not begin with a line ---",
@@ -57,6 +59,14 @@ std::optional<halves> halves_of(std::string_view text, std::vector<finding>& fin
   }
   findings.push_back({1, "the front matter has no end", "close it with a line ---"});
   return std::nullopt;
+}
+
+/// 0: there is no such key.
+int line_of(const tree& front, std::string_view key) {
+  for (const auto& k : front.keys)
+    if (k.text == key)
+      return k.at.line;
+  return 0;
 }
 
 /// Reads the members; each trouble is a finding at its line.
@@ -83,16 +93,10 @@ class front_reader {
 
  private:
   void tell(int line, std::string problem, std::string next, bool is_error = true) {
-    // The front matter begins with the file's second line.
-    findings_.push_back({line + 1, std::move(problem), std::move(next), is_error});
+    findings_.push_back({std::max(line, 1), std::move(problem), std::move(next), is_error});
   }
 
-  int line_of(std::string_view key) const {
-    for (const auto& k : front_.keys)
-      if (k.text == key)
-        return k.at.line;
-    return 0;
-  }
+  int line_of(std::string_view key) const { return skills::line_of(front_, key); }
 
   std::string text(std::string_view key) {
     const auto* value = front_.find(key);
@@ -201,10 +205,13 @@ parsed_document parse_document(std::string_view text, const config::tree_parser&
   const auto parts = halves_of(text, out.findings);
   if (!parts)
     return out;
-  const auto front = yaml("SKILL.md", parts->front);
+  // The line of the mark before it is empty here, so that lines are those of the file.
+  const auto front = yaml("SKILL.md", "\n" + std::string(parts->front));
   for (const auto& f : front.findings)
-    out.findings.push_back({std::max(f.line, 1) + 1, f.problem,
-                            f.expected.empty() ? "mend the front matter's YAML" : f.expected});
+    out.findings.push_back({std::max(f.line, 2), f.problem,
+                            f.expected.empty() || f.expected == "YAML"
+                                ? "put texts with a colon, or with a sign at their begin, in quotes"
+                                : f.expected});
   if (!front.value || has_error(out.findings))
     return out;
   if (front.value->kind != tree::kind_t::map) {
@@ -214,7 +221,8 @@ parsed_document parse_document(std::string_view text, const config::tree_parser&
   auto d = front_reader(*front.value, out.findings).read();
   if (!folder.empty() && d.name != folder && is_skill_name(d.name))
     out.findings.push_back(
-        {2, "the skill is called " + d.name + " and stands in a folder " + std::string(folder),
+        {std::max(line_of(*front.value, "name"), 2),
+         "the skill is called " + d.name + " and stands in a folder " + std::string(folder),
          "give both the same name"});
   if (trim(parts->body).empty())
     out.findings.push_back(

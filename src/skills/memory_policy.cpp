@@ -74,6 +74,7 @@ bool is_done(const graph::learned_item& item, memory_action action) {
     return item.counts.policy == context::standing::shortened;
   case memory_action::keep:
   case memory_action::promote_to_skill:
+  case memory_action::undo:
     break;
   }
   return false;
@@ -95,6 +96,8 @@ std::string_view name_of(memory_action a) noexcept {
     return "summarize";
   case memory_action::reinforce:
     return "reinforce";
+  case memory_action::undo:
+    return "undo";
   }
   return "keep";
 }
@@ -125,6 +128,16 @@ std::vector<policy_decision> decide_all(const std::vector<policy_item>& items, u
   std::ranges::sort(all, [](const policy_decision& a, const policy_decision& b) {
     return std::tie(a.path, a.id) < std::tie(b.path, b.id);
   });
+  return all;
+}
+
+std::vector<policy_decision> undone(const std::vector<policy_item>& items,
+                                    const std::string& name) {
+  std::vector<policy_decision> all;
+  for (const auto& i : items)
+    if ((i.id == name || i.item.path == name) && i.item.counts.policy != context::standing::open)
+      all.push_back({i.id, i.item.path, memory_action::undo,
+                     "it was " + std::string(context::name_of(i.item.counts.policy)), 1});
   return all;
 }
 

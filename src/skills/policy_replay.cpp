@@ -23,6 +23,8 @@ namespace {
 constexpr double most_number = 1'000'000;
 /// Changes of so many runs are kept by the fold.
 constexpr std::size_t runs_at_once = 5'000;
+/// Decisions without a reason of their own are alike: so many are kept as read.
+constexpr std::size_t most_metas = 1'000;
 
 /// A number of a policy file, and where it goes.
 struct named_number {
@@ -173,56 +175,75 @@ result<policy_numbers> read_policy_numbers(const config::tree& file, const std::
   return numbers;
 }
 
-policy_replay::policy_replay(const policy_numbers& numbers, std::optional<utc_time> since)
-    : numbers_(numbers), since_(since),
-      fold_(begin(since ? graph::learning_rules{} : numbers.learning)), is_since_(!since) {}
+policy_replay::policy_replay(const policy_numbers& numbers)
+    : numbers_(numbers), fold_(numbers.learning, [](index_area, const std::string&) {
+        return result<std::optional<std::string>>(std::nullopt); // all that it knows is at hand
+      }) {}
 
-graph::learner policy_replay::begin(const graph::learning_rules& rules) {
-  graph::learner fold(rules, [this](index_area area, const std::string& key) {
-    const auto& values = index_[area];
-    const auto it = values.find(key);
-    return result<std::optional<std::string>>(it == values.end() ? std::nullopt
-                                                                 : std::optional(it->second));
-  });
-  for (const auto& [key, value] : index_[index_area::open_runs])
-    fold.resume_run(key, value);
-  return fold;
+void policy_replay::change(const policy_numbers& numbers, utc_time at) {
+  numbers_ = numbers;
+  fold_.change_rules(numbers.learning);
+  for (auto& item : items_)
+    look_at(item, at);
 }
 
+std::size_t policy_replay::place_of(const std::string& id) {
+  const auto [known, fresh] = places_.try_emplace(id, items_.size());
+  if (fresh)
+    items_.emplace_back().id = id;
+  return known->second;
+}
+
+void policy_replay::touch(std::size_t place) {
+  if (!std::exchange(items_[place].touched, true))
+    touched_.push_back(place);
+}
+
+/// What was promoted, pinned, archived or forgotten under the numbers in force is no input: what
+/// would be is asked of the rules.
 result<void> policy_replay::take(const graph::edge& fact, std::uint64_t line) {
-  if (!is_since_ && fact.timestamp >= *since_) {
-    keep_changes();
-    fold_ = begin(numbers_.learning);
-    is_since_ = true;
-  }
-  // What was promoted under the numbers in force is history; what would be is asked of the rules.
-  if (fact.type == "promoted_to")
-    return {};
   if (fact.type == "decided_by") {
     take_decision(fact);
     return {};
   }
-  if (left_out_.contains(fact.from) || left_out_.contains(fact.to))
+  if (!left_out_.empty() && (left_out_.contains(fact.from) || left_out_.contains(fact.to)))
     return {};
   if (fact.type == "resulted_in")
     return take_end(fact, line);
   if (fact.type == "used_in") {
     if (!is_given(fact))
       return {};
-    ++results_.items[fact.from].given;
-    open_runs_[fact.to].push_back(fact.from);
+    const auto place = place_of(fact.from);
+    ++items_[place].outcome.given;
+    open_runs_[fact.to].push_back(place);
+    touch(place);
+    return fold_.take(fact, line);
   }
-  touched_.insert(fact.type == "supports" ? fact.to : fact.from);
+  if (fact.type != "supports" || !fact.to.starts_with("ctx_"))
+    return {};
+  touch(place_of(fact.to));
   return fold_.take(fact, line);
 }
 
-void policy_replay::take_decision(const graph::edge& decision) {
+const std::string& policy_replay::agent_of(const graph::edge& decision) {
+  if (const auto known = agents_.find(decision.meta_json); known != agents_.end())
+    return known->second;
+  if (agents_.size() >= most_metas)
+    agents_.clear();
+  auto& agent = agents_[decision.meta_json];
   const auto meta = nlohmann::json::parse(decision.meta_json, nullptr, false);
   if (!meta.is_object() || text_in(meta, "kind") == "reevaluation")
-    return;
+    return agent;
   // Kernels may have agents of one name. Older facts do not say the kernel.
   const auto kernel = text_in(meta, "kernel");
-  const auto agent = (kernel.empty() ? std::string() : kernel + "/") + text_in(meta, "agent");
+  agent = (kernel.empty() ? std::string() : kernel + "/") + text_in(meta, "agent");
+  return agent;
+}
+
+void policy_replay::take_decision(const graph::edge& decision) {
+  const auto& agent = agent_of(decision);
+  if (agent.empty())
+    return;
   if (std::exchange(cycle_, decision.to) != decision.to)
     runs_of_cycle_ = 0;
   const auto& rules = numbers_.plan;
@@ -230,8 +251,8 @@ void policy_replay::take_decision(const graph::edge& decision) {
   const bool is_too_soon = latest != latest_runs_.end() && rules.least_pause > milliseconds{0} &&
                            decision.timestamp - latest->second < rules.least_pause;
   const bool is_too_many = rules.most_runs > 0 && runs_of_cycle_ >= rules.most_runs;
-  auto& runs = results_.runs[agent];
-  if (is_since_ && (is_too_soon || is_too_many)) {
+  auto& runs = runs_[agent];
+  if (is_too_soon || is_too_many) {
     left_out_.insert(decision.from);
     return;
   }
@@ -240,86 +261,127 @@ void policy_replay::take_decision(const graph::edge& decision) {
   latest_runs_[agent] = decision.timestamp;
 }
 
-bool policy_replay::is_given(const graph::edge& use) {
-  // Most are not, and are not parsed.
+bool policy_replay::is_given(const graph::edge& use) const {
+  // Most are not from the bank, and are not parsed.
   if (use.meta_json.find("\"bank\"") == std::string::npos)
     return true;
   const auto meta = nlohmann::json::parse(use.meta_json, nullptr, false);
-  return !meta.is_object() || text_in(meta, "from") != "bank" || banked_.contains(use.from);
+  if (!meta.is_object() || text_in(meta, "from") != "bank")
+    return true;
+  const auto known = places_.find(use.from);
+  return known != places_.end() && items_[known->second].banked;
 }
 
 result<void> policy_replay::take_end(const graph::edge& end, std::uint64_t line) {
-  const auto run = open_runs_.extract(end.from);
-  const auto items = run.empty() ? std::vector<std::string>{} : run.mapped();
-  std::set<std::string> scopes;
-  for (const auto& id : items)
-    if (const auto* item = fold_.at_hand(id))
-      scopes.insert(item->scope);
-  for (const auto& scope : scopes)
-    if (const auto bank = banks_.find(scope); bank != banks_.end())
-      for (const auto& id : bank->second)
-        if (std::ranges::find(items, id) == items.end())
-          ++results_.items[id].open;
+  auto run = open_runs_.extract(end.from);
+  auto given = run.empty() ? std::vector<std::size_t>{} : std::move(run.mapped());
+  std::ranges::sort(given);
+  given.erase(std::unique(given.begin(), given.end()), given.end());
+  count_open(given);
   if (auto taken = fold_.take(end, line); !taken)
     return taken;
-  for (const auto& id : std::exchange(touched_, {}))
-    look_at(id, end.timestamp);
-  for (const auto& id : items)
-    look_at(id, end.timestamp);
-  if (++unkept_ >= runs_at_once)
-    keep_changes();
+  for (const auto place : given)
+    touch(place);
+  for (const auto place : std::exchange(touched_, {})) {
+    items_[place].touched = false;
+    look_at(items_[place], end.timestamp);
+  }
+  if (++unkept_ >= runs_at_once) {
+    unkept_ = 0;
+    fold_.drop_changes();
+  }
   return {};
 }
 
-void policy_replay::look_at(const std::string& id, utc_time at) {
-  const auto* item = fold_.at_hand(id);
-  if (item == nullptr)
-    return;
-  auto& o = results_.items[id];
-  const auto where = stage_of(item->counts, at, numbers_.stages).where;
-  if (!item->frozen && where >= stage::bank && !o.banked)
-    o.banked = at;
-  if (!item->frozen && where == stage::skill_candidate && !o.candidate)
-    o.candidate = at;
-  const bool is_in = is_banked(item->counts, numbers_.stages) && !item->frozen &&
-                     !item->scope.empty() && item->counts.policy != context::standing::forgotten;
-  const auto known = banked_.find(id);
-  if (is_in == (known != banked_.end()))
-    return;
-  if (is_in) {
-    banked_[id] = item->scope;
-    banks_[item->scope].insert(id);
-  } else {
-    banks_[known->second].erase(id);
-    banked_.erase(known);
-  }
+/// Not item by item of a bank, which may be large: by how many runs of its scope end while an item
+/// stands in it.
+void policy_replay::count_open(const std::vector<std::size_t>& given) {
+  std::vector<std::string> scopes;
+  for (const auto place : given)
+    if (const auto* item = fold_.at_hand(items_[place].id);
+        item != nullptr && std::ranges::find(scopes, item->scope) == scopes.end())
+      scopes.push_back(item->scope);
+  for (const auto& scope : scopes)
+    ++ended_[scope];
+  for (const auto place : given)
+    if (auto& item = items_[place];
+        item.banked && std::ranges::find(scopes, item.scope) != scopes.end())
+      --item.outcome.open;
 }
 
-void policy_replay::keep_changes() {
-  unkept_ = 0;
-  for (auto& c : fold_.take_changes()) {
-    auto& values = index_[c.area];
-    if (c.value)
-      values[c.key] = std::move(*c.value);
-    else
-      values.erase(c.key);
-  }
-  fold_.take_questions();
+void policy_replay::look_at(followed_item& item, utc_time at) {
+  const auto* learned = fold_.at_hand(item.id);
+  if (learned == nullptr)
+    return;
+  auto& o = item.outcome;
+  const auto where = stage_of(learned->counts, at, numbers_.stages).where;
+  if (!learned->frozen && where >= stage::bank && !o.banked)
+    o.banked = at;
+  if (!learned->frozen && where == stage::skill_candidate && !o.candidate)
+    o.candidate = at;
+  const bool is_in =
+      is_banked(learned->counts, numbers_.stages) && !learned->frozen && !learned->scope.empty();
+  if (is_in == item.banked)
+    return;
+  if (is_in)
+    enter_bank(item, learned->scope);
+  else
+    leave_bank(item);
+}
+
+void policy_replay::enter_bank(followed_item& item, const std::string& scope) {
+  item.banked = true;
+  item.scope = scope;
+  item.ended_before = ended_[scope];
+}
+
+void policy_replay::leave_bank(followed_item& item) {
+  item.banked = false;
+  item.outcome.open += ended_[item.scope] - item.ended_before;
 }
 
 policy_results policy_replay::finish(utc_time now) {
-  keep_changes();
-  for (const auto& [id, text] : index_[index_area::items]) {
-    const auto item = graph::read_learned_item(text);
-    if (!item)
+  policy_results results;
+  results.runs = std::move(runs_);
+  for (auto& item : items_) {
+    const auto* learned = fold_.at_hand(item.id);
+    if (learned == nullptr)
       continue;
-    auto& o = results_.items[id];
-    o.path = item->path;
-    o.where = stage_of(item->counts, now, numbers_.stages).where;
-    o.confidence = item->counts.confidence;
-    o.action = decide({id, *item, o.candidate.has_value()}, now, numbers_.memory).action;
+    if (item.banked)
+      leave_bank(item);
+    auto& o = item.outcome;
+    o.path = learned->path;
+    o.where = stage_of(learned->counts, now, numbers_.stages).where;
+    o.confidence = learned->counts.confidence;
+    o.action = decide({item.id, *learned, o.candidate.has_value()}, now, numbers_.memory).action;
+    results.items.emplace(item.id, std::move(o));
   }
-  return std::move(results_);
+  return results;
+}
+
+policy_comparison::policy_comparison(const policy_numbers& others, std::optional<utc_time> since)
+    : others_(others), since_(since) {
+  const policy_numbers usual;
+  teaches_otherwise_ = others.plan != usual.plan || others.learning != usual.learning ||
+                       others.stages != usual.stages;
+}
+
+result<void> policy_comparison::take(const graph::edge& fact, std::uint64_t line) {
+  if (!then_ && teaches_otherwise_ && (!since_ || fact.timestamp >= *since_)) {
+    then_ = now_;
+    then_->change(others_, since_.value_or(fact.timestamp));
+  }
+  if (auto taken = now_.take(fact, line); !taken || !then_)
+    return taken;
+  return then_->take(fact, line);
+}
+
+policy_comparison::both policy_comparison::finish(utc_time now) {
+  if (!then_) {
+    then_ = now_;
+    then_->change(others_, since_.value_or(now));
+  }
+  return {now_.finish(now), then_->finish(now)};
 }
 
 std::vector<policy_difference> differences(const policy_results& now, const policy_results& then) {

@@ -134,7 +134,9 @@ std::vector<finding> scan_document(std::string_view text, const std::vector<std:
   int number = 0;
   for (const auto line : lines) {
     ++number;
-    if (auto hidden = hidden_in(line); !hidden.empty())
+    // Some editors begin a file with a mark, which says nothing.
+    const bool is_marked = number == 1 && line.starts_with("\xEF\xBB\xBF");
+    if (auto hidden = hidden_in(line.substr(is_marked ? 3 : 0)); !hidden.empty())
       tell(number, std::move(hidden), "take it out: a person cannot see what it says");
     if (const auto mark = trim(line); mark.starts_with("```") || mark.starts_with("~~~"))
       in_fence = !in_fence;

@@ -17,6 +17,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -583,8 +585,10 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   for (const auto& e : {use_of("ctx_2", "20", {}), end_of("20", {})})
     second += log.chain.append(e).value() + "\n";
   std::ofstream(f.home.file("knowledge/graph-000002.jsonl"), std::ios::binary) << second;
-  f.context->ports.unpack = [](std::string_view, std::size_t) {
-    return result<std::string>(fail(errc::corrupt, "torn"));
+  f.context->ports.unpack = [] {
+    return unpack_step([](std::string_view&, std::size_t) {
+      return result<std::string>(fail(errc::corrupt, "torn"));
+    });
   };
   f.restart();
   CHECK(successes(f, "ctx_1") == 10);
@@ -608,6 +612,141 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   CHECK(successes(f, "ctx_2") == 1);
   CHECK(f.ask(replay_policy{})->looked_at == 2);
   CHECK(f.ask(replay_policy{})->left_out >= 1);
+}
+
+namespace {
+
+/// Each look at it takes two seconds.
+struct hurried_clock final : clock_port {
+  mutable milliseconds elapsed{0};
+
+  utc_time now() const override { return test::virtual_clock::start; }
+  steady_time steady() const override {
+    elapsed += 2s;
+    return steady_time{milliseconds{1'000'000}} + elapsed;
+  }
+};
+
+} // namespace
+
+TEST_CASE("knowledge: how outcomes are learned decides what the bank offers first", "[knowledge]") {
+  using context::learning_method;
+  fixture f;
+  fact_log log{f};
+  int run = 0;
+  const auto live = [&](const std::string& item, const std::string& outcomes) {
+    for (const char outcome : outcomes) {
+      const auto id = std::to_string(++run);
+      auto use = use_of(item, id, {});
+      use.meta_json.insert(1, R"("kernel":"default","scope":"repo:1",)");
+      use.meta_json.replace(use.meta_json.find("a.md"), 4, "lamp/" + item + ".md");
+      auto end = end_of(id, {});
+      if (outcome == '-')
+        end.meta_json.replace(end.meta_json.find(R"("class":"none")"), 14,
+                              R"("class":"deterministic")");
+      log.add({use, end});
+    }
+  };
+  live("ctx_early", "++++++++++--"); // well for long, badly of late
+  live("ctx_late", "----++++++++");
+  const auto first = [&](context::confidence_rule rule) {
+    const auto reply = f.ask(offer_learned{"default", "trim the lamp", rule});
+    REQUIRE(reply);
+    REQUIRE(reply->bank.size() == 2);
+    CHECK(reply->bank[0].score > reply->bank[1].score);
+    return reply->bank[0].id;
+  };
+  CHECK(first({learning_method::linear, 0}) == "ctx_early");
+  CHECK(first({learning_method::ema, 0}) == "ctx_late");
+  std::set<std::string> drawn;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto one = first({learning_method::bandit, seed});
+    CHECK(first({learning_method::bandit, seed}) == one);
+    drawn.insert(one);
+  }
+  CHECK(drawn.size() == 2);
+}
+
+TEST_CASE("knowledge: how outcomes are learned decides which entries a run recalls",
+          "[knowledge]") {
+  using context::learning_method;
+  fixture f;
+  fact_log log{f};
+  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the lamp of the early keeper"}));
+  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the lamp of the late keeper"}));
+  const auto asked = [&](context::confidence_rule rule) {
+    recall_memory what{
+        "default", {{"lamp keeper", *parse_rfc3339("2100-01-01T00:00:00Z")}}, 1000, 0};
+    what.ranking = rule;
+    const auto reply = f.ask(what);
+    REQUIRE(reply);
+    REQUIRE(reply->answers.front().size() == 2);
+    return reply->answers.front();
+  };
+  std::map<std::string, std::string> ids; // by a word of the text
+  for (const auto& [row, score] : asked({}))
+    ids[row.text.find("early") != std::string::npos ? "early" : "late"] = row.id;
+  int run = 0;
+  const auto live = [&](const std::string& id, const std::string& outcomes) {
+    for (const char outcome : outcomes) {
+      const auto name = std::to_string(++run);
+      auto end = end_of(name, {});
+      if (outcome == '-')
+        end.meta_json.replace(end.meta_json.find(R"("class":"none")"), 14,
+                              R"("class":"deterministic")");
+      log.add({use_of(id, name, "lamp"), end});
+    }
+  };
+  live(ids.at("early"), "++++++++++--");
+  live(ids.at("late"), "----++++++++");
+  const auto first = [&](context::confidence_rule rule) { return asked(rule).front().row.id; };
+  CHECK(first({learning_method::linear, 0}) == ids.at("early"));
+  CHECK(first({learning_method::ema, 0}) == ids.at("late"));
+  CHECK(first({learning_method::linear, 7}) == ids.at("early"));
+}
+
+TEST_CASE("knowledge: a long history is replayed in turns", "[knowledge]") {
+  fixture f;
+  fact_log log{f};
+  for (int i = 0; i < 1100; ++i)
+    log.add_run("ctx_1", std::to_string(i));
+  replay_policy what;
+  what.numbers.learning.success_step = 0;
+  const auto at_once = f.ask(what);
+  REQUIRE(at_once);
+  CHECK_FALSE(at_once->goes_on);
+  CHECK(at_once->looked_at == 2200);
+  REQUIRE_FALSE(at_once->differences.empty());
+  const auto clock = std::make_shared<hurried_clock>();
+  f.context->ports.clock = clock;
+  what.id = "mine";
+  auto other = what;
+  other.id = "another";
+  const auto first = f.ask(what);
+  REQUIRE(first);
+  CHECK(first->goes_on);
+  CHECK(first->lines == 1000);
+  CHECK(first->lines_of == 2200);
+  CHECK(first->differences.empty());
+  CHECK(f.ask(other).error().code == errc::overloaded);
+  SECTION("it ends where the log ended when it began") {
+    log.add_run("ctx_1", "late");
+    CHECK(f.ask(what)->goes_on);
+    const auto last = f.ask(what);
+    REQUIRE(last);
+    CHECK_FALSE(last->goes_on);
+    CHECK(last->looked_at == 2200);
+    CHECK(last->differences == at_once->differences);
+  }
+  SECTION("nobody goes on with it") {
+    clock->elapsed += 60s;
+    CHECK(f.ask(other));
+  }
+  SECTION("the log becomes another one") {
+    log.put(log.text().substr(0, log.text().size() / 4));
+    CHECK(f.ask(what).error().code == errc::conflict);
+    CHECK(f.ask(other));
+  }
 }
 
 TEST_CASE("knowledge: by itself a policy leaves texts of other kernels, and changed ones, alone",

@@ -86,6 +86,29 @@ TEST_CASE("memory policy: status says what would be done, apply does it once, in
   CHECK(f.run({"kg", "verify"}).at("ok") == true);
 }
 
+TEST_CASE("memory policy: what was done to a text is taken back", "[memory_policy]") {
+  const learned_home f;
+  f.run({"memory", "apply", "--yes", "--force-forget"});
+  REQUIRE(f.actions().at("bad.md") == "keep");
+  const auto done = f.home.run({"memory", "undo", "bad.md"});
+  INFO(done.err);
+  CHECK(done.code == 0);
+  CHECK(done.out == "undone: bad.md: it was forgotten\n");
+  CHECK(f.actions().at("bad.md") == "forget"); // the rule is what it was
+  CHECK_THAT(f.home.run({"state", "log"}).out, Contains("memory policy: 1 action"));
+  const auto facts = f.run({"kg", "query", "--from", "ctx_bad.md", "--type", "managed_by"});
+  REQUIRE(facts.at("facts").size() == 2);
+  std::map<std::string, json> by_action;
+  for (const auto& one : facts["facts"])
+    by_action[one["meta"]["action"]] = one["meta"];
+  CHECK(by_action.contains("forget"));
+  CHECK_FALSE(by_action.at("undo").at("by").get<std::string>().empty());
+  const auto again = f.home.run({"memory", "undo", "ctx_bad.md"});
+  CHECK(again.code != 0);
+  CHECK_THAT(again.err, Contains("done nothing with this text: ctx_bad.md"));
+  CHECK(f.run({"kg", "verify"}).at("ok") == true);
+}
+
 TEST_CASE("memory policy: a write that fails, at whatever step, leaves all or nothing",
           "[memory_policy]") {
   const std::string point = GENERATE("graph_recorder.append", "graph_recorder.bytes",
@@ -127,6 +150,25 @@ TEST_CASE("memory policy: what the configuration names, the node does after a cy
   const auto stats = h.home.run({"memory", "status", "--json"}).json();
   CHECK(stats["items"][0]["reason"] == "summarize was done already");
   CHECK(h.home.run({"kg", "verify", "--json"}).json()["ok"] == true);
+}
+
+TEST_CASE("memory policy: a run takes nothing back", "[memory_policy]") {
+  const skills_lab::learning_home h("    memory: {policy: {auto: [summarize]}}\n");
+  h.say("Nothing.");
+  h.cycles(10);
+  REQUIRE(h.facts("managed_by").size() == 1);
+  h.more(boyd_binary() + " --home " + h.home.path() +
+         " memory undo docs/release.md >> said.txt 2>&1\n");
+  program node(h.home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  h.cycles(1);
+  node.signal(SIGTERM);
+  REQUIRE(node.finish().code == 0);
+  CHECK_THAT(read_file(h.repo.file("said.txt")), Contains("only a person can decide"));
+  CHECK(h.facts("managed_by").size() == 1);
+  // A person can.
+  CHECK(h.home.run({"memory", "undo", "docs/release.md"}).code == 0);
+  CHECK(h.facts("managed_by").size() == 2);
 }
 
 TEST_CASE("memory policy: nothing is done by itself that the configuration does not name",

@@ -420,8 +420,16 @@ void command_line::add_memory_verbs() {
                      "boyd memory apply");
   apply->add_flag("--yes", args.yes, "Do not ask for confirmation, except before forgetting");
   apply->add_flag("--force-forget", args.forget, "Also forget without confirmation");
+  auto* undo = verb(*m, "undo", "Take back what the memory policy did to a text.",
+                    "boyd memory undo docs/release.md");
+  undo->add_option("text", args.text, "Path or id of the text, as in `kg stats`")
+      ->required()
+      ->check(not_empty)
+      ->type_name("PATH");
+  undo->footer("The policy may do it again: at the next `memory apply`, or by itself if "
+               "memory.policy.auto names the action.");
   compact->add_flag("--yes", args.yes, "Move the entries");
-  for (auto* a : {status, append, recall, from_file, compact})
+  for (auto* a : {status, append, recall, from_file, compact, apply, undo})
     kernel_option(a);
 }
 

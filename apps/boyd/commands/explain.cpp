@@ -179,21 +179,27 @@ void render_reevaluation(const json& body, const terminal& t, bool with_texts) {
     print(t.paint(colour::faint, "in the log of facts: " + text_of(body, "fact")) + "\n");
 }
 
-int run_again(const arguments& args) {
+/// The answer to what may take minutes.
+result<std::string> ask_patiently(const arguments& args, api_request request,
+                                  const std::string& doing) {
   constexpr milliseconds patience = std::chrono::minutes{11};
-  auto request = post(path_of(args, "reevaluate"),
-                      json{{"executor", args.record.executor}, {"model", args.model}}.dump(
-                          -1, ' ', false, json::error_handler_t::replace));
-  request.query = {{"wait", "1"}};
-  if (!args.kernel.empty())
-    request.query.emplace("kernel", args.kernel);
+  request.query["wait"] = "1";
   signal_watch signals;
   auto c = open_client(args, node_mode::answering, signals);
   if (!c)
-    return report(c.error(), args.json);
-  const auto text =
-      with_live_line(args, "asking the model again", [&] { return (*c)->ask(request, patience); });
+    return fail(std::move(c.error()));
+  auto text = with_live_line(args, doing, [&] { return (*c)->ask(request, patience); });
   (*c)->close();
+  return text;
+}
+
+int run_again(const arguments& args) {
+  auto request = post(path_of(args, "reevaluate"),
+                      json{{"executor", args.record.executor}, {"model", args.model}}.dump(
+                          -1, ' ', false, json::error_handler_t::replace));
+  if (!args.kernel.empty())
+    request.query.emplace("kernel", args.kernel);
+  const auto text = ask_patiently(args, std::move(request), "asking the model again");
   if (!text)
     return report(text.error(), args.json);
   const auto body = object_of(*text);
@@ -236,24 +242,32 @@ result<json> numbers_of(const std::string& path) {
   return json_of(*parsed.value);
 }
 
+void render_differences(const json& body, const terminal& t) {
+  table rows({"TEXT OR AGENT", "WHAT", "NOW", "WITH THE FILE"});
+  for (const auto& d : rows_of(body, "differences"))
+    rows.add({one_line(text_of(d, "path"), 40), text_of(d, "what"), text_of(d, "now"),
+              text_of(d, "then")});
+  print(rows.rows() > 0 ? rows.render(t)
+                        : "no differences in " + text_of(body, "facts") + " facts\n");
+  if (const auto lost = text_of(body, "left_out"); !lost.empty() && lost != "0")
+    print("lines of the log left out, for they cannot be read or believed: " + lost + "\n");
+}
+
 int replay_policy(const arguments& args) {
   const auto path = std::filesystem::absolute(args.policy).string();
   const auto numbers = numbers_of(path);
   if (!numbers)
     return report(numbers.error(), args.json);
   const json body{{"policy", *numbers}, {"since", args.since}};
-  return ask_and_print(
-      args, post("/api/v1/memory/policy/replay", body.dump()),
-      [](const json& b, const terminal& t) {
-        table rows({"TEXT OR AGENT", "WHAT", "NOW", "WITH THE FILE"});
-        for (const auto& d : rows_of(b, "differences"))
-          rows.add({one_line(text_of(d, "path"), 40), text_of(d, "what"), text_of(d, "now"),
-                    text_of(d, "then")});
-        print(rows.rows() > 0 ? rows.render(t)
-                              : "no differences in " + text_of(b, "facts") + " facts\n");
-        if (const auto lost = text_of(b, "left_out"); !lost.empty() && lost != "0")
-          print("lines of the log left out, for they cannot be read or believed: " + lost + "\n");
-      });
+  const auto text =
+      ask_patiently(args, post("/api/v1/memory/policy/replay", body.dump()), "reading the history");
+  if (!text)
+    return report(text.error(), args.json);
+  if (args.json)
+    print(*text + "\n");
+  else
+    render_differences(object_of(*text), terminal_of_stdout(args));
+  return exit_code::ok;
 }
 
 } // namespace

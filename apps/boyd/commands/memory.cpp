@@ -229,6 +229,18 @@ int apply_policy(const arguments& args) {
   return code;
 }
 
+int undo_policy(const arguments& args) {
+  const json body{{"kernel", args.kernel}, {"item", args.text}};
+  return ask_and_print(args, post(std::string(base) + "/policy/undo", dumped(body)),
+                       [](const json& done, const terminal&) {
+                         for (const auto& i : rows_of(done, "items"))
+                           print("undone: " + printable(text_of(i, "path")) + ": " +
+                                 text_of(i, "reason") + "\n");
+                         if (text_of(done, "commit").empty())
+                           print("Done; the commit follows with the next cycle.\n");
+                       });
+}
+
 int append(const arguments& args) {
   const json body{
       {"kernel", args.kernel}, {"file", args.path}, {"section", args.section}, {"text", args.text}};
@@ -422,6 +434,8 @@ int run_memory(const arguments& args) {
     return compact(args);
   if (args.verb == "memory apply")
     return apply_policy(args);
+  if (args.verb == "memory undo")
+    return undo_policy(args);
   return show_whole_status(args);
 }
 

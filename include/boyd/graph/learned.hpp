@@ -104,6 +104,11 @@ class learner {
   std::vector<index_change> take_changes();
   /// Questions that have been learned since they were taken last.
   std::vector<learned_question> take_questions() { return std::exchange(fresh_, {}); }
+  /// In the place of both, for a fold that no index keeps: what it has learned stays at hand.
+  void drop_changes();
+
+  /// From here on these numbers hold; what was learned before stays as it is.
+  void change_rules(const learning_rules& rules);
 
  private:
   /// An item that a run used.

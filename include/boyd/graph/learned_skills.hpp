@@ -103,6 +103,13 @@ class skill_fold {
 
   /// Adds what has changed since it was called last.
   void add_changes(std::vector<index_change>& to);
+  /// Nobody wants to know what has changed.
+  void drop_changes() {
+    changed_skills_.clear();
+    changed_candidates_.clear();
+  }
+  /// From here on these numbers hold.
+  void change_rules(const skill_rules& rules) { rules_ = rules; }
 
  private:
   result<learned_skill*> skill(const std::string& id);

@@ -34,8 +34,9 @@ struct segment {
 /// The segments among the names of files, by number; one that is there twice is read uncompressed.
 std::vector<segment> segments_among(const std::vector<std::string>& names);
 
-/// The segments of a home. A compressed one is unpacked as a whole when it is read; the latest one
-/// is kept. Offsets and sizes are those of the unpacked bytes. Blocking; one thread.
+/// The segments of a home. A compressed one is unpacked as it is read, from its beginning on; so
+/// much of the latest one is kept as whoever reads backwards wants, not all of it. Offsets and
+/// sizes are those of the unpacked bytes. Blocking; one thread.
 class segment_files {
  public:
   /// `files` must outlive it. `unpack`: null where compressed segments cannot be read.
@@ -46,17 +47,34 @@ class segment_files {
   std::string path(const segment& which) const;
   /// 0: it is missing.
   result<std::uint64_t> size(const segment& which);
-  /// At most `most` bytes from `offset` on.
+  /// At most `most` bytes from `offset` on. `corrupt`: it is compressed, and these bytes, or some
+  /// before them, cannot be unpacked.
   result<std::string> read(const segment& which, std::uint64_t offset, std::size_t most);
 
  private:
-  result<void> unpack(const segment& which);
+  /// A compressed segment, unpacked up to a place.
+  struct unpacked_part {
+    segment which;
+    unpack_step step;
+    std::uint64_t packed_end = 0; ///< bytes of the file that were read
+    std::string packed{};         ///< the last of them,
+    std::size_t used = 0;         ///< without what stands before this
+    std::uint64_t begin = 0;      ///< of `bytes`, in the segment
+    std::string bytes{};          ///< the last ones
+    bool ended = false;           ///< there are no more
+
+    std::uint64_t end() const { return begin + bytes.size(); }
+  };
+
+  /// The segment as far as `end`, where it goes so far, and at least what stands behind `wanted`.
+  result<void> unpack(const segment& which, std::uint64_t wanted, std::uint64_t end);
+  /// A little more of it.
+  result<void> unpack_more(unpacked_part& part);
 
   file_system* files_;
   std::string home_;
   unpack_function unpack_;
-  std::optional<segment> unpacked_; ///< whose bytes these are:
-  std::string bytes_;
+  std::optional<unpacked_part> latest_;
 };
 
 /// The newest bytes of the log, whole lines of one or more segments one behind the other.

@@ -2,12 +2,11 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/unpack.hpp"
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 namespace boyd {
 
@@ -21,11 +20,6 @@ class process_runner;
 class repository_provider;
 class time_zones;
 class worktrees;
-
-/// Unpacks a file that the zstd program has compressed; at most `most` bytes. `corrupt`,
-/// `limit_exceeded`.
-using unpack_function =
-    std::function<result<std::string>(std::string_view packed, std::size_t most)>;
 
 /// What the outside world looks like to one node: real adapters in production, simulated ones in
 /// simulation. Filled once at wiring; shared by all actors.

@@ -20,6 +20,7 @@ enum class memory_action : std::uint8_t {
   archive,          ///< is shown as a summary alone
   summarize,        ///< the same, because it is given more often than it is used
   reinforce,        ///< is pinned to the first section
+  undo,             ///< a person takes back what was done; no rule asks for it
 };
 
 std::string_view name_of(memory_action a) noexcept;
@@ -64,6 +65,9 @@ policy_decision decide(const policy_item& i, utc_time now, const memory_rules& r
 /// Of all, by path.
 std::vector<policy_decision> decide_all(const std::vector<policy_item>& items, utc_time now,
                                         const memory_rules& rules = {});
+
+/// `undo` for each item that has this id or path and to which something was done.
+std::vector<policy_decision> undone(const std::vector<policy_item>& items, const std::string& name);
 
 /// The facts of the actions among the decisions, which belong together: the fold heeds them once it
 /// has seen all of them, so that a crash in the middle leaves nothing. `decision_id` is theirs

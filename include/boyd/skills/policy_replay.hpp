@@ -65,44 +65,83 @@ struct policy_results {
 };
 
 /// Folds the log under some numbers. A run that its planner would not have wanted, and a text that
-/// would not have stood in the bank, teach nothing. Not thread-safe.
+/// would not have stood in the bank, teach nothing. What the node's own policy has done with a text
+/// is left out: it followed from the numbers in force, and is no part of the history that others
+/// are tried on. Copies go on by themselves. Not thread-safe.
 class policy_replay {
  public:
-  /// What happened before `since` is folded under the defaults; nothing: all of it under `numbers`.
-  policy_replay(const policy_numbers& numbers, std::optional<utc_time> since);
-  policy_replay(const policy_replay&) = delete;
-  policy_replay& operator=(const policy_replay&) = delete;
+  explicit policy_replay(const policy_numbers& numbers = {});
 
+  /// From this time on these numbers hold; what was before stays as it was.
+  void change(const policy_numbers& numbers, utc_time at);
   result<void> take(const graph::edge& fact, std::uint64_t line);
   /// Once, behind the last fact.
   policy_results finish(utc_time now);
 
  private:
-  graph::learner begin(const graph::learning_rules& rules);
+  /// An item, and what the replay knows besides the fold.
+  struct followed_item {
+    std::string id;
+    policy_outcome outcome;
+    std::string scope; ///< of the bank that it stands in
+    bool banked = false;
+    std::int64_t ended_before = 0; ///< runs of the scope that had ended when it came to the bank
+    bool touched = false;          ///< its place stands in `touched_`
+  };
+
+  std::size_t place_of(const std::string& id);
+  void touch(std::size_t place);
+  /// KERNEL/AGENT of a decision; empty: it is none of a planner's.
+  const std::string& agent_of(const graph::edge& decision);
   void take_decision(const graph::edge& decision);
   /// False: the run would not have been given it.
-  bool is_given(const graph::edge& use);
+  bool is_given(const graph::edge& use) const;
   result<void> take_end(const graph::edge& end, std::uint64_t line);
+  /// Of a run that ends, before it teaches something.
+  void count_open(const std::vector<std::size_t>& given);
   /// Where the item stands now.
-  void look_at(const std::string& id, utc_time at);
-  /// Takes over what the fold has changed.
-  void keep_changes();
+  void look_at(followed_item& item, utc_time at);
+  void enter_bank(followed_item& item, const std::string& scope);
+  void leave_bank(followed_item& item);
 
   policy_numbers numbers_;
-  std::optional<utc_time> since_;
-  std::map<index_area, std::map<std::string, std::string>> index_;
   graph::learner fold_;
-  bool is_since_ = false; ///< the numbers hold
-  policy_results results_;
-  std::string cycle_; ///< of the latest decision
+  std::vector<followed_item> items_;
+  std::unordered_map<std::string, std::size_t> places_; ///< in `items_`, by id
+  std::map<std::string, std::int64_t> runs_;            ///< that were wanted, by KERNEL/AGENT
+  std::unordered_map<std::string, std::string> agents_; ///< of decisions, by their meta
+  std::string cycle_;                                   ///< of the latest decision
   std::int64_t runs_of_cycle_ = 0;
   std::map<std::string, utc_time> latest_runs_;                         ///< by KERNEL/AGENT
   std::unordered_set<std::string> left_out_;                            ///< executions
-  std::unordered_map<std::string, std::vector<std::string>> open_runs_; ///< items, by execution
-  std::set<std::string> touched_;             ///< items that changed without a run
-  std::map<std::string, std::string> banked_; ///< scopes of items that stand in the bank, by id
-  std::map<std::string, std::set<std::string>> banks_; ///< the same, by scope
-  std::size_t unkept_ = 0;                             ///< runs since changes were taken over
+  std::unordered_map<std::string, std::vector<std::size_t>> open_runs_; ///< places, by execution
+  std::vector<std::size_t> touched_; ///< places of items that changed since a run ended
+  std::unordered_map<std::string, std::int64_t> ended_; ///< runs that have ended, by scope
+  std::size_t unkept_ = 0;                              ///< runs since changes were dropped
+};
+
+/// The history under the numbers in force and under others; what is the same for both is folded
+/// once. Not thread-safe.
+class policy_comparison {
+ public:
+  /// Nothing: the others hold from the beginning.
+  policy_comparison(const policy_numbers& others, std::optional<utc_time> since);
+
+  result<void> take(const graph::edge& fact, std::uint64_t line);
+
+  struct both {
+    policy_results now;  ///< under the numbers in force
+    policy_results then; ///< under the others
+  };
+  /// Once, behind the last fact.
+  both finish(utc_time now);
+
+ private:
+  policy_numbers others_;
+  std::optional<utc_time> since_;
+  bool teaches_otherwise_ = false; ///< else the others are asked at the end alone
+  policy_replay now_;
+  std::optional<policy_replay> then_; ///< nothing: the same as `now_` up to here
 };
 
 struct policy_difference {

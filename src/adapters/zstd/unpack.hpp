@@ -1,14 +1,10 @@
 #pragma once
 
-#include "boyd/core/result.hpp"
-
-#include <cstddef>
-#include <string>
-#include <string_view>
+#include "boyd/ports/unpack.hpp"
 
 namespace boyd::adapters {
 
-/// What the zstd program has compressed, as ports::unpack. Threads: any.
-result<std::string> unpack_zstd(std::string_view packed, std::size_t most);
+/// ports::unpack, with libzstd.
+unpack_step unpack_zstd();
 
 } // namespace boyd::adapters

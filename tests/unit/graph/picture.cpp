@@ -1,5 +1,6 @@
 #include "boyd/graph/picture.hpp"
 
+#include "support/mermaid.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>
@@ -44,7 +45,19 @@ const std::vector<std::string>& hostile() {
                                             "(y)",
                                             "graph TD",
                                             ";",
-                                            "\t"};
+                                            "\t",
+                                            "1. one",
+                                            "- one",
+                                            "**bold**",
+                                            "$$x$$",
+                                            "@{shape: x}",
+                                            "fa:fa-car",
+                                            "---",
+                                            "style n1 fill:#f00",
+                                            "classDef x",
+                                            "&amp;",
+                                            "\u202eturned",
+                                            "😀"};
   return all;
 }
 
@@ -136,6 +149,24 @@ TEST_CASE("picture: hostile labels stay labels", "[picture]") {
     begin = end + 1;
   }
   CHECK(is_taken("dot", to_dot(p)));
+}
+
+TEST_CASE("picture: Mermaid's own parser takes every picture with hostile labels", "[picture]") {
+  std::vector<std::string> pictures{to_mermaid(hostile_picture()), to_mermaid({})};
+  // And each label alone, as every kind of node and on an edge.
+  for (const auto& label : hostile()) {
+    picture p;
+    for (const auto* kind :
+         {"ctx_1", "exec_1", "skill_1", "decision_1", "outcome_1", "candidate_1"})
+      p.nodes.push_back({kind, label, 0});
+    for (const std::string type : {"derived_from", "supports", "used_in"})
+      p.edges.push_back({"skill_1", "ctx_1", type, 1});
+    p.edges.push_back({"ctx_1", "decision_1", label, 2});
+    p.edges.push_back({"ctx_1", "exec_1", label, 1});
+    p.cut = true;
+    pictures.push_back(to_mermaid(p));
+  }
+  CHECK(boyd::test::not_mermaid(pictures).empty());
 }
 
 } // namespace boyd::picture_test

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <zstd.h>
 
 namespace boyd::segments_test {
 
@@ -129,17 +130,47 @@ TEST_CASE("segments: a missing one is named", "[segments]") {
   CHECK(report.problems.front().kind == chain_problem_kind::removed);
 }
 
+namespace {
+
+/// All of it, in pieces of at most so many bytes.
+result<std::string> unpacked(std::string_view packed, std::size_t most) {
+  const auto step = adapters::unpack_zstd();
+  std::string all;
+  for (;;) {
+    const bool is_end = packed.empty();
+    const auto piece = step(packed, most);
+    if (!piece)
+      return piece;
+    CHECK(piece->size() <= most);
+    all += *piece;
+    if (is_end && piece->empty())
+      return all;
+  }
+}
+
+std::string packed_with_zstd(const std::string& text) {
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  const auto size = ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 1);
+  REQUIRE(ZSTD_isError(size) == 0);
+  packed.resize(size);
+  return packed;
+}
+
+} // namespace
+
 TEST_CASE("segments: what zstd has compressed is read the same", "[segments]") {
   // printf 'first\nsecond\n' | zstd -c
   constexpr std::array<unsigned char, 26> packed{
       0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x69, 0x00, 0x00, 0x66, 0x69, 0x72, 0x73,
       0x74, 0x0a, 0x73, 0x65, 0x63, 0x6f, 0x6e, 0x64, 0x0a, 0x61, 0xfc, 0xbd, 0xfe};
   const std::string bytes(packed.begin(), packed.end());
-  CHECK(adapters::unpack_zstd(bytes, 1000).value() == "first\nsecond\n");
-  CHECK(adapters::unpack_zstd(bytes, 5).error().code == errc::limit_exceeded);
-  for (std::size_t size = 1; size < bytes.size(); ++size)
-    CHECK(adapters::unpack_zstd(bytes.substr(0, size), 1000).error().code == errc::corrupt);
-  CHECK_FALSE(adapters::unpack_zstd("no frame at all", 1000));
+  for (const auto most : std::array<std::size_t, 4>{1, 5, 13, 1000}) {
+    CHECK(unpacked(bytes, most).value() == "first\nsecond\n");
+    CHECK(unpacked(bytes + bytes, most).value() == "first\nsecond\nfirst\nsecond\n");
+  }
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    CHECK(unpacked(bytes.substr(0, size), 1000).error().code == errc::corrupt);
+  CHECK_FALSE(unpacked("no frame at all", 1000));
 
   sim::sim_disk disk;
   REQUIRE(disk.make_directories("/home/knowledge"));
@@ -152,6 +183,72 @@ TEST_CASE("segments: what zstd has compressed is read the same", "[segments]") {
   CHECK(files.read(all.front(), 13, 6).value().empty());
   segment_files without(disk, "/home", nullptr);
   CHECK(without.read(all.front(), 0, 6).error().code == errc::refused);
+}
+
+TEST_CASE("segments: a large compressed one is read piece by piece, at any place", "[segments]") {
+  std::string text;
+  std::mt19937 numbers{7}; // NOLINT: on purpose
+  while (text.size() < (std::size_t{30} << 20))
+    text += "line " + std::to_string(numbers()) + "\n";
+  auto packed = packed_with_zstd(text);
+  sim::sim_disk disk;
+  REQUIRE(disk.make_directories("/home/knowledge"));
+  const auto path = std::string(folder) + "graph.jsonl.zst";
+  disk.put(path, packed);
+  std::size_t largest = 0;
+  segment_files files(disk, "/home", [&largest] {
+    return unpack_step(
+        [&largest, step = adapters::unpack_zstd()](std::string_view& from, std::size_t most) {
+          largest = std::max({largest, from.size(), most});
+          return step(from, most);
+        });
+  });
+  const segment which{1, true};
+  CHECK(files.size(which).value() == text.size());
+  constexpr std::size_t part = 3 << 20;
+  std::string read;
+  for (auto more = files.read(which, 0, part).value(); !more.empty();
+       more = files.read(which, read.size(), part).value())
+    read += more;
+  CHECK((read == text));
+  for (int i = 0; i < 40; ++i) {
+    const auto at = numbers() % text.size();
+    const auto most = 1 + numbers() % 100'000;
+    CHECK((files.read(which, at, most).value() == text.substr(at, most)));
+  }
+  for (auto at = text.size(); at > part; at -= part) // backwards, as questions do
+    CHECK((files.read(which, at - part, part).value() == text.substr(at - part, part)));
+  CHECK(largest <= (std::size_t{1} << 20)); // neither file nor text stands there whole
+  // What stands before the damage is served.
+  packed.resize(packed.size() / 2);
+  disk.put(path, packed);
+  segment_files damaged(disk, "/home", adapters::unpack_zstd);
+  CHECK((damaged.read(which, 0, part).value() == text.substr(0, part)));
+  const auto torn = damaged.read(which, text.size() - part, part);
+  REQUIRE_FALSE(torn);
+  CHECK(torn.error().code == errc::corrupt);
+  CHECK_THAT(torn.error().what, Contains("the data ends too early"));
+  CHECK((damaged.read(which, 0, part).value() == text.substr(0, part)));
+}
+
+TEST_CASE("segments: the lines before the damage of a compressed one are checked", "[segments]") {
+  three_segments f;
+  const auto text = three_segments::text_of(f.lines[0]);
+  REQUIRE(f.disk.unlink(f.path(0)));
+  auto packed = packed_with_zstd(text);
+  f.disk.put(f.path(0) + ".zst", packed);
+  CHECK(f.verify().intact());
+  f.lines[0][3].replace(f.lines[0][3].find("ctx_3"), 5, "ctx_9");
+  f.disk.put(f.path(0) + ".zst", packed_with_zstd(three_segments::text_of(f.lines[0])));
+  const auto changed = f.verify();
+  REQUIRE_FALSE(changed.intact());
+  CHECK(changed.problems.front().place == "graph.jsonl:4");
+  packed.resize(packed.size() - 1);
+  f.disk.put(f.path(0) + ".zst", packed);
+  const auto torn = f.verify();
+  REQUIRE_FALSE(torn.intact());
+  CHECK(torn.problems.front().place == "graph.jsonl.zst");
+  CHECK(torn.segments == 3);
 }
 
 namespace {

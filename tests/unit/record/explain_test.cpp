@@ -1,4 +1,5 @@
 #include "boyd/record/explain.hpp"
+#include "support/mermaid.hpp"
 #include "support/pch.hpp"
 
 #include <rapidcheck.h>
@@ -118,6 +119,64 @@ TEST_CASE("explain: no text from outside becomes a section, a table's cell or a 
   CHECK_THAT(picture, !Contains("javascript:") && !Contains("<b>") && !Contains("%%") &&
                           Contains("#34;#93;#59;") && Contains("#233;"));
   CHECK(picture.find("```", 3) == picture.rfind("```"));
+}
+
+namespace {
+
+/// The picture in the explanation of a run whose agent, item, skill and promotion have this name.
+std::string picture_with(const std::string& name) {
+  execution e;
+  e.agent_id = name;
+  e.dispatch_id = "d";
+  attempt a;
+  a.fence = 1;
+  turn t;
+  context::snapshot_item i;
+  i.key = "C1";
+  i.id = "ctx_1";
+  i.path = name;
+  i.hash = "h";
+  t.snapshot.items.push_back(i);
+  a.turns.push_back(t);
+  begin_attempt(e, std::move(a), {});
+  e.stage_changes.push_back({"ctx_1", name, "bank", "skill_candidate", "used often"});
+  e.skills.push_back({name, "validated"});
+  e.skills.push_back({name, "declared"});
+  const auto text = explain(e, {false, false, true, true});
+  const std::string fence = "```mermaid\n";
+  const auto begin = text.find(fence);
+  REQUIRE(begin != text.npos);
+  return text.substr(begin + fence.size(), text.find("```", begin + 3) - begin - fence.size());
+}
+
+} // namespace
+
+TEST_CASE("explain: Mermaid's own parser takes the picture whatever the names are", "[explain]") {
+  std::vector<std::string> pictures;
+  for (const std::string name : {"guide.md",
+                                 "",
+                                 "a\"] --> b[\"",
+                                 "end",
+                                 "subgraph x",
+                                 "a\nb",
+                                 "%%{init: {}}%%",
+                                 "<script>1</script>",
+                                 "#quot;#35;",
+                                 "a|b|c",
+                                 "click run \"http\"",
+                                 "`rm`",
+                                 "}\n}}",
+                                 "数据库 ✓ 😀",
+                                 "\xff\xfe",
+                                 "1. one",
+                                 "- one",
+                                 "@{shape: x}",
+                                 "(y)",
+                                 "[[z]]",
+                                 ";",
+                                 "\\"})
+    pictures.push_back(picture_with(name));
+  CHECK(test::not_mermaid(pictures).empty());
 }
 
 TEST_CASE("explain: advice about items by what runs came of them", "[explain]") {

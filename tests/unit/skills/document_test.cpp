@@ -67,6 +67,36 @@ TEST_CASE("SKILL.md: shapes that other tools publish are read", "[skills]") {
   CHECK(windows.value);
 }
 
+TEST_CASE("SKILL.md: forms that published skills have are read", "[skills]") {
+  const std::string marked = "\xEF\xBB\xBF---\nname: a\ndescription: b\n---\nText\n";
+  const auto bom = parse(marked);
+  INFO(findings_of(bom));
+  REQUIRE(bom.value);
+  CHECK(bom.value->body == "Text\n");
+  CHECK(scan_document(marked, {}).empty());
+  CHECK_FALSE(scan_document("text\n" + marked, {}).empty()); // anywhere else it hides
+  const auto folded =
+      parse("---\r\n# about forms\r\ndescription: >-\r\n  Fill forms.\r\n  Use it "
+            "when: asked.\r\nname: forms\r\nallowed-tools:\r\n  - Read\r\n  - "
+            "Bash(git *)\r\nmetadata:\r\n  tags: [a, b]\r\n  version: 1.0\r\n---\r\n"
+            "Text\r\n",
+            "forms");
+  INFO(findings_of(folded));
+  REQUIRE(folded.value);
+  CHECK(folded.value->description == "Fill forms. Use it when: asked.");
+  CHECK(folded.value->allowed_tools == "Read Bash(git *)");
+  CHECK(parse("---  \nname: a\ndescription: 'it''s'\n---\t\nText\n").value);
+}
+
+TEST_CASE("SKILL.md: lines of findings are those of the file", "[skills]") {
+  CHECK_THAT(findings_of(parse(with("license: MIT\ndescription: b\nname: other\n"), "folder")),
+             Contains("line 4: the skill is called other"));
+  CHECK_THAT(findings_of(parse(with("name: a\ndescription: b\ndescription: c\n"))),
+             Contains("line 4: ") && Contains("first given on line 3"));
+  CHECK_THAT(findings_of(parse(with("name: a\ndescription: Use when: asked\n"))),
+             Contains("line 3: ") && Contains("in quotes"));
+}
+
 TEST_CASE("SKILL.md: what is wrong is told with its line", "[skills]") {
   CHECK(error_line(parse("# Just Markdown\n")) == 1);
   CHECK(error_line(parse("")) == 1);

@@ -77,6 +77,32 @@ TEST_CASE("memory policy: what was done is not done again", "[memory_policy]") {
   CHECK(action_of(pinned) == memory_action::keep);
 }
 
+TEST_CASE("memory policy: what was done is taken back by a fact of its own", "[memory_policy]") {
+  auto pinned = item(0.95, 9, 0, 0);
+  pinned.id = "ctx_1";
+  pinned.item.path = "a.md";
+  pinned.item.counts.policy = context::standing::pinned;
+  auto open = pinned; // the same path in another project
+  open.id = "ctx_2";
+  open.item.counts.policy = context::standing::open;
+  const auto all = undone({pinned, open}, "a.md");
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].id == "ctx_1");
+  CHECK(all[0].reason == "it was pinned");
+  CHECK(undone({pinned, open}, "ctx_1") == all);
+  CHECK(undone({pinned, open}, "ctx_2").empty());
+  const auto facts = facts_of(all, {pinned}, "decision_1", "default", "a person", now);
+  REQUIRE(facts.size() == 1);
+  graph::learner fold({}, [&](index_area area, const std::string& key) {
+    const bool is_it = area == index_area::items && key == "ctx_1";
+    return result<std::optional<std::string>>(is_it ? std::optional(graph::to_text(pinned.item))
+                                                    : std::nullopt);
+  });
+  REQUIRE(fold.take(facts[0], 1));
+  REQUIRE(fold.at_hand("ctx_1") != nullptr);
+  CHECK(fold.at_hand("ctx_1")->counts.policy == context::standing::open);
+}
+
 TEST_CASE("memory policy: total, and a better history never leads to forgetting",
           "[memory_policy]") {
   CHECK(rc::check("any statistics have one decision", [] {

@@ -48,11 +48,11 @@ std::vector<graph::edge> days(const std::string& item, const std::string& outcom
 
 policy_results replayed(const std::vector<graph::edge>& facts, const policy_numbers& numbers,
                         std::optional<utc_time> since = {}) {
-  policy_replay replay(numbers, since);
+  policy_comparison replay(numbers, since);
   std::uint64_t line = 0;
   for (const auto& f : facts)
     REQUIRE(replay.take(f, ++line));
-  return replay.finish(t0 + std::chrono::hours{24} * 20);
+  return replay.finish(t0 + std::chrono::hours{24} * 20).then;
 }
 
 result<policy_numbers> read(const std::string& text) {
@@ -180,6 +180,62 @@ TEST_CASE("policy replay: with `since` the past stays as it was", "[policy_repla
   CHECK(all.items.at("ctx_a").confidence == 0.7);
   CHECK(later.items.at("ctx_a").confidence > 0.9); // five successes counted, no failure
   CHECK(replayed(facts, {}).items.at("ctx_a").confidence < 0.6);
+}
+
+TEST_CASE("policy replay: with `since` the bank of before stays as it was", "[policy_replay]") {
+  const auto day = std::chrono::hours{24};
+  auto facts = days("a", "++++");
+  auto later = days("a", "+++", 10);
+  for (auto& f : later)
+    if (f.type == "used_in")
+      f.meta_json.replace(f.meta_json.find("declared"), 8, "bank");
+  facts.insert(facts.end(), later.begin(), later.end());
+  for (auto& f : facts)
+    if (f.type == "used_in")
+      f.meta_json.insert(1, R"("scope":"repo:1",)");
+  policy_numbers never;
+  never.stages.bank_referenced = 100;
+  never.stages.candidate_referenced = 100;
+  const auto late = replayed(facts, never, t0 + day * 12).items.at("ctx_a");
+  CHECK(late.given == 6); // two of the three that the bank gave
+  CHECK(late.banked == t0 + day * 2);
+  CHECK(late.where == stage::context);
+  CHECK(replayed(facts, never).items.at("ctx_a").given == 4);
+  // What the new numbers let in comes when they begin to hold.
+  policy_numbers soon;
+  soon.stages.bank_referenced = 1;
+  auto few = days("a", "+");
+  const auto other = days("b", "+", 6);
+  few.insert(few.end(), other.begin(), other.end());
+  CHECK(replayed(few, soon).items.at("ctx_a").banked == t0);
+  CHECK(replayed(few, soon, t0 + day * 5).items.at("ctx_a").banked == t0 + day * 5);
+}
+
+TEST_CASE("policy replay: what the node's own policy has done is no input", "[policy_replay]") {
+  const auto at = t0 + std::chrono::hours{24} * 6;
+  const auto done = [&](const std::string& action) {
+    return graph::edge{"ctx_a", "decision_1", "managed_by", at,
+                       json{{"action", action}, {"decision", "decision_1"}, {"of", 1}}.dump()};
+  };
+  auto facts = days("a", "-----");
+  const auto before = replayed(facts, {});
+  REQUIRE(before.items.at("ctx_a").action == memory_action::archive);
+  facts.push_back(done("archive"));
+  CHECK(replayed(facts, {}) == before);
+  policy_numbers mild;
+  mild.memory.archive_importance = 0.1;
+  const auto found = differences(replayed(facts, {}), replayed(facts, mild));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] == policy_difference{"ctx_a", "a", "memory", "archive", "keep"});
+  // Forgotten by the one policy, it stands in the bank of the other.
+  facts = days("a", "++++");
+  facts.push_back(done("forget"));
+  const auto other = days("other", "+", 15);
+  facts.insert(facts.end(), other.begin(), other.end());
+  for (auto& f : facts)
+    if (f.type == "used_in")
+      f.meta_json.insert(1, R"("scope":"repo:1",)");
+  CHECK(replayed(facts, {}).items.at("ctx_a").open == 1);
 }
 
 TEST_CASE("policy replay: a file of numbers is read, and a slip is named", "[policy_replay]") {
