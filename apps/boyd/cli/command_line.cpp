@@ -176,14 +176,7 @@ void command_line::add_service_verbs() {
       "copy has absolute paths for cwd, file, inputs, workspace and store_password_file (also "
       "inside ${VAR:-path}); comments and everything else stay the same. Boyd loads the copy and "
       "refuses it if it would not mean the same as the original.");
-  verb(app, "node",
-       "Run the node in the foreground. SIGTERM or SIGINT stops it, SIGHUP reloads boyd.yaml.",
-       "boyd --home ~/node node")
-      ->footer("Exit codes: 0 stopped normally, 1 failure, 4 configuration error, 5 home in use by "
-               "another node, 6 a vital part failed too often, 7 stopping took too long, 8 a part "
-               "stopped responding.");
-  verb(app, "reload", "Reload boyd.yaml in the running node and show the changes.", "boyd reload")
-      ->footer("If the file has errors, nothing changes. SIGHUP also reloads.");
+  add_node_verbs(app, args, std::bind_front(&command_line::verb, this));
   auto* cycle =
       verb(app, "cycle", "Run one cycle now and wait for it. Works with or without a running node.",
            "boyd cycle --json");

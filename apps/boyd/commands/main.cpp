@@ -61,6 +61,7 @@ int run(const arguments& args) {
       {"status", run_status},
       {"logs", run_logs},
       {"next", run_next},
+      {"stop", run_stop},
       {"reload", run_reload},
       {"patches", run_patches},
       {"backup", run_backup},
