@@ -434,6 +434,13 @@ result<std::string> ask_once(const arguments& args, const api_request& request,
   }
 }
 
+bool home_is_in_use(const arguments& args) {
+  const auto where = place_of(args);
+  const auto owner = where ? adapters::read_home_owner(where->home)
+                           : result<std::optional<adapters::lock_owner>>(fail(where.error()));
+  return !owner || owner->has_value(); // what is not known is not told
+}
+
 api_request get(std::string path, std::map<std::string, std::string> query) {
   api_request r;
   r.method = "GET";

@@ -49,10 +49,10 @@ void watch_model(const home_of_boyd& home) {
   program run(argv);
   REQUIRE(run.wait_for_stderr("run writer attempt 1 of "));
   REQUIRE(run.wait_for_stderr("run writer turn 1: asking test-model (local)"));
-  REQUIRE(run.wait_for_stderr("wait writer needs approval: boyd approvals approve "));
+  const auto before = "boyd --home " + home.path() + " approvals approve ";
+  REQUIRE(run.wait_for_stderr("wait writer needs approval: " + before));
   REQUIRE(run.wait_for_stderr("\n"));
   const auto& text = run.stderr_now();
-  const std::string before = "boyd approvals approve ";
   const auto at = text.find(before) + before.size();
   const auto id = text.substr(at, text.find('\n', at) - at);
   CHECK(home.run({"approvals", "approve", id}).code == 0);

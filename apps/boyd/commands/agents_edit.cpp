@@ -1,5 +1,6 @@
 #include "../edit_configuration.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../terminal.hpp"
@@ -185,9 +186,9 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
   print(std::string(word) + " " + k.kernel_id + "/" + agent + " in " + path + "\n");
   const auto owner = adapters::read_home_owner(where.home);
   if (owner && *owner)
-    print("Next: boyd reload (the running node still has the old configuration)\n");
+    print(as_hint("Next: boyd reload (the running node still has the old configuration)\n"));
   else if (schema == added_schema)
-    print("Next: boyd run " + shell_word(agent) + "\n");
+    print(as_hint("Next: boyd run ") + shell_word(agent) + "\n");
 }
 
 /// A schedule that its kernel's cycles cannot keep is told at once.

@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -70,7 +71,7 @@ void render_reservations(const json& body, const terminal& t) {
               moment_of(c, "since"), text_of(c, "tokens"), text_of(c, "cost"), text_of(c, "why")});
   print("\nopen reservations\n" + rows.render(t) +
         (flag_in(body, "more_reservations") ? "… and older ones\n" : "") +
-        "If a call used nothing: boyd cost release RESERVATION --reason TEXT\n");
+        as_hint("If a call used nothing: boyd cost release RESERVATION --reason TEXT\n"));
 }
 
 /// What people have given back of calls that are listed.

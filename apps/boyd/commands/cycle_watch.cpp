@@ -1,6 +1,7 @@
 #include "cycle_watch.hpp"
 
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../time_view.hpp"
 #include "boyd/core/text.hpp"
 
@@ -85,7 +86,10 @@ void progress::show(const json& event) {
     return;
   }
   const auto agent = text_of(event, "agent_id");
-  const auto said = one_line(in_user_zone(text_of(event, "text")), 200);
+  constexpr std::size_t said_characters = 200;
+  auto said = one_line(in_user_zone(text_of(event, "text")), said_characters);
+  if (phase == "wait")
+    said = as_hint(std::move(said)); // the command that decides an approval
   note(phase, agent, said);
   // Steps of a run come and go on the live line, where there is one.
   if (!is_quiet_ && (phase != "run" || !terminal_.rewrites)) {

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../lost_database.hpp"
@@ -662,7 +663,7 @@ int run_doctor(const arguments& args) {
                                t.width, indent);
       print(t.paint(colour_of_status(f.state), f.state) + all.substr(f.state.size()) + "\n");
       if (!f.next.empty())
-        print("      next: " + printable(f.next) + "\n");
+        print(hint_lines("next: " + as_hint(printable(f.next)), indent, t) + "\n");
     }
   }
   const auto failed = std::find_if(findings.begin(), findings.end(),

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../live_line.hpp"
@@ -216,7 +217,7 @@ int run_node_in_background(const arguments& args) {
           "\n");
   else if (!args.quiet)
     print("The node runs in the background (process " + std::to_string(*pid) + ").\n" +
-          "log: " + log + "\nstop it with: boyd stop\n");
+          "log: " + log + as_hint("\nstop it with: boyd stop\n"));
   return exit_code::ok;
 }
 
