@@ -118,6 +118,7 @@ struct arguments {
   std::string timeout{};   ///< stop --timeout
   bool background = false; ///< node --background
   bool now = false;        ///< stop --now
+  bool check = false;      ///< restore --check
   std::size_t limit = 0;
   bool follow = false; ///< logs -f
   bool turns = false;  ///< logs --turns
