@@ -20,6 +20,8 @@ constexpr int repeated_questions = 20;
 constexpr milliseconds question_pause = 500ms;
 /// Between two looks at a run whose cycle is recorded already.
 constexpr milliseconds look_interval = 200ms;
+/// What is over within this time needs no lines on a terminal.
+constexpr milliseconds brief_cycle = 1s;
 /// Events held back until their cycle is the one that is shown.
 constexpr std::size_t early_events = 1000;
 
@@ -98,13 +100,24 @@ void progress::show(const json& event) {
     const auto all = wrapped(head + (agent.empty() ? "" : " " + one_line(agent, 64)) +
                                  (said.empty() ? "" : " " + said),
                              terminal_.width, clock.size() + 1);
-    print_line(terminal_.paint(colour::faint, clock) + " " + terminal_.paint(colour::bold, phase) +
-               all.substr(head.size()));
+    show_line(phase, terminal_.paint(colour::faint, clock) + " " +
+                         terminal_.paint(colour::bold, phase) + all.substr(head.size()));
   }
   if (phase == "done") {
     ended_ = true;
     changed_.notify_all();
   }
+}
+
+void progress::show_line(const std::string& phase, const std::string& text) {
+  const bool is_brief =
+      terminal_.rewrites && std::chrono::steady_clock::now() - begun_ < brief_cycle;
+  held_.push_back(text);
+  // Who waits for a person is told at once.
+  if (is_brief && phase != "wait")
+    return;
+  for (const auto& line : std::exchange(held_, {}))
+    print_line(line);
 }
 
 void progress::begin_waiting() {
