@@ -103,18 +103,22 @@ struct arguments {
   std::string shell;                  ///< completion SHELL, complete KIND
   /// context add|rm|cat REFERENCE…; the words of context resolve TEXT
   std::vector<std::string> references{};
-  std::string provider;  ///< doctor --provider
-  std::string model;     ///< doctor --model
-  std::string name;      ///< init --name
-  std::string type{};    ///< kg query --type
-  std::string since{};   ///< kg learned --since, kg query --since
-  std::string around{};  ///< graph --around
-  std::size_t depth = 2; ///< graph --depth
-  std::string policy{};  ///< replay --policy
-  bool forget = false;   ///< memory apply --force-forget
-  std::string format{};  ///< graph: mermaid, dot or text
-  std::string schedule;  ///< init, agents add --schedule
-  std::string file{};    ///< backup, restore FILE
+  std::string provider;    ///< doctor --provider
+  std::string model;       ///< doctor --model
+  std::string name;        ///< init --name
+  std::string type{};      ///< kg query --type
+  std::string since{};     ///< kg learned --since, kg query --since
+  std::string around{};    ///< graph --around
+  std::size_t depth = 2;   ///< graph --depth
+  std::string policy{};    ///< replay --policy
+  bool forget = false;     ///< memory apply --force-forget
+  std::string format{};    ///< graph: mermaid, dot or text
+  std::string schedule;    ///< init, agents add --schedule
+  std::string file{};      ///< backup, restore FILE
+  std::string timeout{};   ///< stop --timeout
+  bool background = false; ///< node --background
+  bool now = false;        ///< stop --now
+  bool check = false;      ///< restore --check
   std::size_t limit = 0;
   bool follow = false; ///< logs -f
   bool turns = false;  ///< logs --turns

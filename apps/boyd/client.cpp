@@ -19,7 +19,6 @@
 #include <csignal>
 #include <future>
 #include <mutex>
-#include <poll.h>
 #include <thread>
 #include <utility>
 
@@ -57,14 +56,6 @@ bool is_gone(const error& e) {
 
 error interrupted_error() {
   return {errc::cancelled, "interrupted", {}, {}};
-}
-
-bool pause_for(signal_watch& signals, milliseconds moment) {
-  struct ::pollfd wait {
-    signals.descriptor(), POLLIN, 0
-  };
-  ::poll(&wait, 1, static_cast<int>(moment.count()));
-  return !signals.interrupted();
 }
 
 adapters::http_request to_http(api_request r) {
@@ -120,7 +111,7 @@ class online_client final : public client {
         break;
   }
 
-  bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
+  bool pause(milliseconds moment) override { return signals_.pause(moment); }
   bool online() const override { return true; }
   std::optional<utc_time> home_since() const override { return std::nullopt; }
   bool close() override {
@@ -214,7 +205,7 @@ class offline_client final : public client {
     });
   }
 
-  bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
+  bool pause(milliseconds moment) override { return signals_.pause(moment); }
   bool online() const override { return false; }
   std::optional<utc_time> home_since() const override { return node_->started_at(); }
 
@@ -359,7 +350,7 @@ result<std::unique_ptr<client>> open_client(const arguments& args, node_mode off
       return fail(std::move(lock.error()));
     if (p.clock->steady() >= until)
       return fail(held_error(*where, problem, std::move(lock.error())));
-    if (!pause_for(signals, home_look_again))
+    if (!signals.pause(home_look_again))
       return fail(interrupted_error());
   }
 }
@@ -398,7 +389,7 @@ result<adapters::home_lock> lock_home(const place& where, const std::string& nod
       return lock;
     if (auto found = probe(where.layout().control_socket()); found && *found)
       return lock;
-    if (!pause_for(signals, home_look_again))
+    if (!signals.pause(home_look_again))
       return fail(interrupted_error());
   }
 }
@@ -441,6 +432,13 @@ result<std::string> ask_once(const arguments& args, const api_request& request,
     if (!gone || request.method != "GET" || tries >= question_tries)
       return body;
   }
+}
+
+bool home_is_in_use(const arguments& args) {
+  const auto where = place_of(args);
+  const auto owner = where ? adapters::read_home_owner(where->home)
+                           : result<std::optional<adapters::lock_owner>>(fail(where.error()));
+  return !owner || owner->has_value(); // what is not known is not told
 }
 
 api_request get(std::string path, std::map<std::string, std::string> query) {

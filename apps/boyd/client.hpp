@@ -73,6 +73,9 @@ result<std::string> ask_once(const arguments& args, const api_request& request);
 result<std::string> ask_once(const arguments& args, const api_request& request,
                              signal_watch& signals);
 
+/// A node, or a command, works on the home at this moment: what is scheduled will run.
+bool home_is_in_use(const arguments& args);
+
 /// The body of an answer, or the error that it carries.
 result<std::string> body_of(const api_response& response);
 

@@ -44,9 +44,31 @@ error home_claim::refusal(const std::string& owner, const std::string& why) cons
               path() + "; if the other home no longer exists: boyd store begin"};
 }
 
-bool home_claim::stands_at(const std::string& home) const {
-  const auto id = o_.files->read(home + "/run/node_id", token_bytes);
-  return id && trim(*id) == o_.node_id;
+result<void> home_claim::check_other(const std::string& home, const std::string& host,
+                                     const std::string& machine_id) const {
+  if (home.empty() || home == o_.home || machine_id != machine())
+    return {};
+  const auto id = o_.files->read(home_layout(home).node_id(), token_bytes);
+  if (!id || trim(*id) != o_.node_id)
+    return {};
+  return fail(errc::invalid_configuration,
+              "node " + o_.node_id + " belongs to the home " + home + " on " + host +
+                  ", which still exists",
+              o_.home,
+              "if this home is a copy, give it a new id: rm " + home_layout(o_.home).node_id() +
+                  "; if the home was moved, remove the old id: rm " + home_layout(home).node_id());
+}
+
+result<void> home_claim::check_original(dispatch_store& opened) const {
+  auto replies = opened.apply({store::get_facts{home_scope}});
+  if (!replies)
+    return fail(std::move(replies.error()));
+  const auto* facts = std::get_if<store::get_facts::reply>(&replies->front());
+  if (facts == nullptr)
+    return fail(errc::bug, "unexpected answer from the database", opened.describe());
+  const auto found = facts->find(o_.node_id);
+  const auto owner = found == facts->end() ? json::object() : object_of(found->second);
+  return check_other(text_of(owner, "home"), text_of(owner, "host"), text_of(owner, "machine"));
 }
 
 std::string home_claim::fact_of_place(const std::string& token) const {
@@ -74,18 +96,12 @@ result<void> home_claim::hold(dispatch_store& opened) {
     return {};
   const auto before = own();
   const auto home = text_of(owner, "home");
-  const bool same_machine = text_of(owner, "machine") == machine();
-  const bool same_place = home == o_.home && same_machine;
+  const bool same_place = home == o_.home && text_of(owner, "machine") == machine();
   if (!o_.shared_store) {
     if (same_place)
       return {};
-    if (same_machine && !home.empty() && stands_at(home))
-      return fail(errc::invalid_configuration,
-                  "node " + o_.node_id + " belongs to the home " + name + ", which still exists",
-                  o_.home,
-                  "if this home is a copy, give it a new id: rm " + o_.home +
-                      "/run/node_id; if the home was moved, remove the old id: rm " + home +
-                      "/run/node_id");
+    if (auto other = check_other(home, text_of(owner, "host"), text_of(owner, "machine")); !other)
+      return other;
     auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact_of_place({})}});
     return written ? result<void>() : fail(std::move(written.error()));
   }

@@ -40,6 +40,10 @@ class home_claim {
   /// back there is the same home.
   result<void> hold(dispatch_store& opened);
 
+  /// Whether this home is a copy whose original still stands on this machine, for a look only:
+  /// `invalid_configuration` then.
+  result<void> check_original(dispatch_store& opened) const;
+
  private:
   struct tokens {
     std::string now;
@@ -50,8 +54,10 @@ class home_claim {
   tokens own() const;
   result<void> keep(const tokens& t) const;
   result<void> take(dispatch_store& opened, const tokens& before);
-  /// Whether the home where the node lived is there still, with the same node_id.
-  bool stands_at(const std::string& home) const;
+  /// Refused when the home where the node lived is another one on this machine, and is there still
+  /// with the same node_id.
+  result<void> check_other(const std::string& home, const std::string& host,
+                           const std::string& machine_id) const;
   std::string fact_of_place(const std::string& token) const;
   std::string machine() const;
   error refusal(const std::string& owner, const std::string& why) const;

@@ -1,6 +1,7 @@
 #include "signals.hpp"
 
 #include <csignal>
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,14 @@ bool signal_watch::interrupted() {
   for (int s = take(); s != 0; s = take())
     interrupted_ = interrupted_ || s == SIGINT || s == SIGTERM;
   return interrupted_;
+}
+
+bool signal_watch::pause(milliseconds moment) {
+  struct ::pollfd wait {
+    descriptor(), POLLIN, 0
+  };
+  ::poll(&wait, 1, static_cast<int>(moment.count()));
+  return !interrupted();
 }
 
 void end_by_broken_pipe() {

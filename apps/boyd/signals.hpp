@@ -1,6 +1,7 @@
 #pragma once
 
 #include "adapters/unique_fd.hpp"
+#include "boyd/core/time.hpp"
 
 namespace boyd::app {
 
@@ -18,6 +19,9 @@ class signal_watch {
 
   /// True when SIGINT or SIGTERM has come: takes what is pending and remembers.
   bool interrupted();
+
+  /// Waits so long, less when a signal comes; false when the command is interrupted.
+  bool pause(milliseconds moment);
 
  private:
   adapters::unique_fd fd_;

@@ -2,6 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "exit_codes.hpp"
+#include "hints.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -368,15 +369,28 @@ terminal stderr_in_use() {
 
 } // namespace
 
+std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t) {
+  const auto margin = std::string(indent, ' ');
+  auto line = margin + std::string(text);
+  if (!t.has_width() || count_characters(line) <= t.width)
+    return line;
+  const auto deeper = indent + 2;
+  const auto command = line.find(": boyd ");
+  if (command == line.npos)
+    return wrapped(line, t.width, deeper);
+  return wrapped(line.substr(0, command + 1), t.width, deeper) + "\n" + std::string(deeper, ' ') +
+         line.substr(command + 2);
+}
+
 void print_error(const error& e) {
   std::string text = "boyd: " + printable(e.what);
   // Of several lines, the first one is the sentence.
   if (!e.where.empty())
     text.insert(std::min(text.find('\n'), text.size()), " (" + printable(e.where) + ")");
-  text = folded(text, stderr_in_use()) + "\n";
-  // Not folded: it is copied.
+  const auto t = stderr_in_use();
+  text = folded(text, t) + "\n";
   if (!e.next.empty())
-    text += "  next: " + printable(e.next) + "\n";
+    text += hint_lines("next: " + as_hint(printable(e.next)), 2, t) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

@@ -102,6 +102,11 @@ std::string printable(std::string_view text);
 /// `text` as one word of a shell command, quoted where it has to be.
 std::string shell_word(std::string_view text);
 
+/// `text`, a sentence that may end with a command ("…: boyd VERB …"), behind `indent` blanks. Where
+/// the terminal is too narrow for it, the command has a line of its own and is not broken: it is
+/// copied. The last line has no end.
+std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t);
+
 /// "boyd: what (where)\n  next: …" on standard error.
 void print_error(const error& e);
 

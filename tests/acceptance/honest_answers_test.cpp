@@ -163,7 +163,8 @@ TEST_CASE("a configuration that does not load any more is to be seen until it do
   const auto text = s.run({"status"}).out;
   INFO(text);
   CHECK_THAT(text, Contains("! boyd.yaml has errors; the node keeps the previous configuration"));
-  CHECK_THAT(text, Contains("boyd.yaml:1:1: ") && Contains("(and 1 more: boyd config validate)"));
+  CHECK_THAT(text, Contains("boyd.yaml:1:1: ") && Contains("(and 1 more: boyd --home ") &&
+                       Contains(" config validate)"));
   const auto checks = s.run({"doctor", "--json"}).json().at("checks");
   CHECK(named(checks, "store").at("state") == "ok");
   CHECK_THAT(named(checks, "kernels").at("what").get<std::string>(), Contains("not checked"));

@@ -147,6 +147,26 @@ TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agen
   CHECK(home.run({"run", "again"}).code == 0);
 }
 
+TEST_CASE("agents rm: queued runs of the agent are cancelled, and it says so", "[e2e][agents]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: stays, executor: {type: command, argv: [date]}}\n"
+                          "      - {agent_id: goes, executor: {type: command, argv: [date]}}\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  REQUIRE(home.run({"dispatches", "retry", "goes"}).code == 0);
+  REQUIRE(home.run({"dispatches", "retry", "stays"}).code == 0);
+  const auto removed = home.run({"agents", "rm", "goes", "--yes"});
+  INFO(removed.err);
+  CHECK(removed.code == 0);
+  CHECK_THAT(removed.out,
+             Contains("Removed default/goes") && Contains("Cancelled its 1 queued run.\n"));
+  for (const auto& d : home.run({"dispatches", "ls", "--json"}).json().at("items"))
+    CHECK(d.at("status") == (d.at("agent_id") == "goes" ? "cancelled" : "pending"));
+  const auto other = home.run({"agents", "rm", "stays", "--yes", "--json"}).json();
+  CHECK(other.at("schema") == "boyd.agent_removed/1");
+  CHECK(other.at("cancelled") == 1);
+  CHECK(other.at("running") == 0);
+}
+
 TEST_CASE("agents add: a running node learns of it by reload", "[e2e][agents]") {
   const home_of_boyd home(commented);
   program node(home.node());

@@ -97,6 +97,42 @@ TEST_CASE("backup: a home without a node, and what is not restored over", "[e2e]
   CHECK(system_in(back.path + "/kernel/default", "git fsck --strict") == 0);
 }
 
+TEST_CASE("backup: what is in one is shown without restoring it", "[e2e][backup]") {
+  const home_of_boyd home(agents);
+  const temp_dir place;
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto file = place.file("b.tar");
+  REQUIRE(home.run({"backup", file}).code == 0);
+  // The home in use is no hindrance, and nothing stays beside it.
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  const auto seen = home.run({"restore", "--check", file});
+  INFO(seen.err);
+  CHECK(seen.code == 0);
+  CHECK_THAT(seen.out, Contains("The backup is complete and undamaged: " + file) &&
+                           Contains("  of home     " + home.path() + "\n") &&
+                           Contains("  kernels     default\n") &&
+                           Contains("  dispatches  1 done\n"));
+  const auto body = home.run({"restore", "--check", file, "--json"}).json();
+  CHECK(body.at("schema") == "boyd.backup_check/1");
+  CHECK(body.at("node_id") == home.run({"status", "--json"}).json()["node"]["node_id"]);
+  CHECK(body.at("dispatches") == nlohmann::json{{"done", 1}});
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+  auto damaged = read_file(file);
+  const auto at = damaged.find("kernel_runtime");
+  REQUIRE(at != std::string::npos);
+  damaged[at] = 'K';
+  write_file(place.file("bad.tar"), damaged);
+  const restored_home nowhere{place.file("none/restored")};
+  const auto refused = nowhere.run({"restore", "--check", place.file("bad.tar")});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, Contains("differs from the original"));
+  CHECK_FALSE(fs::exists(place.file("none")));
+  for (const auto& entry : fs::directory_iterator(fs::path(home.path()).parent_path()))
+    CHECK_THAT(entry.path().filename().string(), !Contains("checking"));
+}
+
 TEST_CASE("backup: of a node at work is consistent", "[e2e][backup]") {
   const home_of_boyd home(agents);
   const temp_dir place;

@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <sys/stat.h>
 
 namespace boyd::command_line_test {
@@ -23,6 +25,28 @@ TEST_CASE("an unknown verb names the nearest one", "[e2e]") {
   const auto nested = boyd_run({"--home", "/nonexistent/home", "dispatches", "shwo"});
   CHECK(nested.code == 2);
   CHECK_THAT(nested.err, Contains("boyd dispatches show"));
+}
+
+TEST_CASE("words that people try lead to the verb that does it", "[e2e]") {
+  for (const auto& [word, command] :
+       std::map<std::string, std::string>{{"retry", "dispatches retry ID"},
+                                          {"rerun", "dispatches retry ID"},
+                                          {"list", "agents ls"},
+                                          {"remove", "agents rm AGENT"},
+                                          {"delete", "agents rm AGENT"},
+                                          {"start", "node --background"},
+                                          {"ps", "dispatches ls --status running"},
+                                          {"log", "logs AGENT"},
+                                          {"history", "dispatches ls"},
+                                          {"show", "dispatches show ID"}}) {
+    const auto r = boyd_run({word, "something"});
+    CHECK(r.code == 2);
+    CHECK_THAT(r.err, Contains("next: did you mean: boyd " + command + "\n"));
+  }
+  CHECK_THAT(boyd_run({"agents", "delete", "x"}).err, Contains("did you mean: boyd agents rm\n"));
+  CHECK_THAT(boyd_run({"patches", "remove", "x"}).err,
+             Contains("did you mean: boyd patches discard\n"));
+  CHECK_THAT(boyd_run({"dispatches", "list"}).err, Contains("did you mean: boyd dispatches ls\n"));
 }
 
 TEST_CASE("usage errors end with 2 and speak JSON when asked", "[e2e]") {

@@ -90,6 +90,15 @@ TEST_CASE("case A6: nor do two homes with one node stand side by side on the emb
   CHECK_THAT(refused.err,
              Contains("belongs to the home " + home.path()) && Contains("run/node_id"));
   CHECK(boyd_run({"--home", copy, "status"}).code == 0);
+  const auto examined = boyd_run({"--home", copy, "doctor"});
+  CHECK(examined.code == 1);
+  CHECK_THAT(examined.out, Contains("fail  home: node ") &&
+                               Contains("belongs to the home " + home.path()) &&
+                               Contains("rm " + copy + "/run/node_id"));
+  const auto original = home.run({"doctor"});
+  INFO(original.out);
+  CHECK(original.code == 0);
+  CHECK_THAT(original.out, !Contains("belongs to the home"));
   SECTION("with an id of its own it is another node") {
     std::filesystem::remove(copy + "/run/node_id");
     CHECK(boyd_run({"--home", copy, "cycle"}).code == 0);

@@ -52,7 +52,7 @@ TEST_CASE("cost: who used up what, as a table, JSON and values separated by comm
   const home_of_boyd home(with_budgets);
   const auto none = home.run({"cost"});
   CHECK(none.code == 0);
-  CHECK_THAT(none.out, Contains("No model calls on "));
+  CHECK_THAT(none.out, Contains("No model was called on "));
   record_calls(home);
   const auto table = home.run({"cost"});
   CHECK_THAT(table.out, Contains("default/a  1      0     60     10      25      5          85"));

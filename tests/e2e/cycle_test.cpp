@@ -106,7 +106,22 @@ TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
   CHECK(home.run({"state", "show"}).out == state);
   CHECK(home.run({"state", "log", "--json"}).json()["items"].size() >= 4);
   CHECK_THAT(home.run({"state", "diff"}).out, Contains("+- latest_cycle_id"));
-  CHECK_THAT(home.run({"agents"}).out, Contains("-01-01 00:00:00Z"));
+  // Nothing is promised that no node would keep.
+  const std::string no_node = "no node is running, so n";
+  CHECK_THAT(home.run({"agents"}).out, Contains(no_node) && !Contains("-01-01 00:00:00Z"));
+  CHECK_THAT(home.run({"next"}).out, Contains(no_node) && Contains("-01-01 00:00:00Z"));
+  CHECK_THAT(home.run({"status"}).out,
+             Contains("start it with: boyd node") && !Contains("-01-01 00:00:00Z"));
+  {
+    program node(home.node());
+    REQUIRE(node.wait_for_stderr("ready"));
+    CHECK_THAT(home.run({"agents"}).out, !Contains(no_node) && Contains("-01-01 00:00:00Z"));
+    CHECK_THAT(home.run({"next"}).out, !Contains(no_node));
+    CHECK_THAT(home.run({"status"}).out,
+               !Contains("start it with") && Contains("-01-01 00:00:00Z"));
+    CHECK(home.run({"stop"}).code == 0);
+    CHECK(node.finish().code == 0);
+  }
   CHECK_FALSE(home.run({"why", "--json"}).json()["sentences"].empty());
   CHECK(home.run({"why", "bad"}).code == 0);
   CHECK(home.run({"why", "nobody"}).code == 1);

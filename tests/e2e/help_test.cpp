@@ -2,6 +2,7 @@
 #include "program.hpp"
 #include "support/pch.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 // The help of every verb fits a terminal of 80 columns.
@@ -9,10 +10,19 @@
 namespace boyd::help_test {
 
 using namespace boyd::test;
+using Catch::Matchers::Contains;
 
 namespace {
 
 constexpr std::size_t columns = 80;
+
+/// A line that begins a list of verbs: "First steps:", "Commands:".
+bool begins_verbs(const std::string& line) {
+  if (line.empty() || line.front() == ' ' || line.back() != ':')
+    return false;
+  return line != "Example:" && line != "Arguments:" && line != "Options:" &&
+         line != "At most one of:" && !line.starts_with("Global options");
+}
 
 /// The verbs that a help names.
 std::vector<std::string> verbs_in(const std::string& help) {
@@ -20,10 +30,8 @@ std::vector<std::string> verbs_in(const std::string& help) {
   std::istringstream lines(help);
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
-    if (line == "Subcommands:")
-      inside = true;
-    else if (line.empty())
-      inside = false;
+    if (begins_verbs(line) || line.empty())
+      inside = !line.empty();
     else if (inside && line.size() > 2 && line[2] != ' ')
       verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
@@ -53,6 +61,31 @@ std::size_t check_help(const std::vector<std::string>& verb) {
 
 TEST_CASE("help: every verb's fits 80 columns", "[e2e][help]") {
   CHECK(check_help({}) > 60);
+}
+
+TEST_CASE("help: the first page has each verb once, in groups", "[e2e][help]") {
+  const auto page = boyd_run({"--help"}).out;
+  const auto verbs = verbs_in(page);
+  for (const auto& verb : verbs) {
+    INFO(verb);
+    CHECK(std::ranges::count(verbs, verb) == 1);
+  }
+  CHECK(std::ranges::find(verbs, "stop") < std::ranges::find(verbs, "status"));
+  CHECK_THAT(page,
+             Contains("\nFirst steps:\n") && Contains("\nAdvanced:\n") && !Contains("  complete "));
+  constexpr std::size_t all = 40;
+  CHECK(verbs.size() >= all);
+}
+
+TEST_CASE("help: values and limits are in words", "[e2e][help]") {
+  const auto next = boyd_run({"next", "--help"}).out;
+  CHECK_THAT(next, Contains("-n N ") && Contains("Number of times, 1 to 100 (default: 5)"));
+  CHECK_THAT(boyd_run({"cost", "--help"}).out, Contains("--by agent|model|day|call"));
+  CHECK_THAT(boyd_run({"explain", "--help"}).out, Contains("--kg,--no-kg  "));
+  CHECK_THAT(boyd_run({"agents", "add", "--help"}).out,
+             Contains("not with --prompt-file") && !Contains("Excludes"));
+  CHECK_THAT(boyd_run({"graph", "--help"}).out,
+             Contains("At most one of:\n  --mermaid") && !Contains("Option Group"));
 }
 
 } // namespace boyd::help_test

@@ -196,8 +196,8 @@ void home_of_boyd::write_configuration(const std::string& yaml) const {
 }
 
 finished home_of_boyd::run(std::vector<std::string> args) const {
-  args.insert(args.begin(), {"--home", path()});
-  return boyd_run(args);
+  // Not with --home: hints repeat it.
+  return boyd_run(args, {{"BOYD_HOME", path()}});
 }
 
 std::string get(const std::string& socket_path, const std::string& path) {

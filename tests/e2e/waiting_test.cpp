@@ -5,6 +5,7 @@
 #include "support/model_answers.hpp"
 #include "support/pch.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -49,10 +50,10 @@ void watch_model(const home_of_boyd& home) {
   program run(argv);
   REQUIRE(run.wait_for_stderr("run writer attempt 1 of "));
   REQUIRE(run.wait_for_stderr("run writer turn 1: asking test-model (local)"));
-  REQUIRE(run.wait_for_stderr("wait writer needs approval: boyd approvals approve "));
+  const auto before = "boyd --home " + home.path() + " approvals approve ";
+  REQUIRE(run.wait_for_stderr("wait writer needs approval: " + before));
   REQUIRE(run.wait_for_stderr("\n"));
   const auto& text = run.stderr_now();
-  const std::string before = "boyd approvals approve ";
   const auto at = text.find(before) + before.size();
   const auto id = text.substr(at, text.find('\n', at) - at);
   CHECK(home.run({"approvals", "approve", id}).code == 0);
@@ -129,6 +130,13 @@ TEST_CASE("waiting: a terminal has one line with what is waited for, and how lon
       REQUIRE(node->wait_for_stderr("ready: node "));
     }
   }
+  // What takes less than a second has no lines but its output and its end.
+  const auto begin = std::chrono::steady_clock::now();
+  on_terminal brief(argv_of(home, {"run", "slow"}));
+  CHECK(brief.finish() == 0);
+  CHECK_THAT(brief.text(), Contains("ended\r\n") && Contains(": done\r\n"));
+  if (std::chrono::steady_clock::now() - begin < std::chrono::seconds{1})
+    CHECK_THAT(brief.text(), !Contains("perceive") && !Contains("record"));
   on_terminal quiet(argv_of(home, {"--quiet", "run", "slow"}));
   CHECK(quiet.finish() == 0);
   CHECK(quiet.text() == "ended\r\n");

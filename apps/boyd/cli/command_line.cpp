@@ -5,12 +5,12 @@
 #include "boyd/plan/human_time.hpp"
 #include "boyd_version.hpp"
 #include "errors.hpp"
+#include "help.hpp"
 #include "option_checks.hpp"
 #include "verbs.hpp"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -40,35 +40,10 @@ constexpr const char* home_options =
     "Configuration file (default: HOME/boyd.yaml)\n";
 constexpr const char* json_option = "  --json                      Print one JSON object\n";
 
-/// Help opens with an example, then says what the verb is for; options of all verbs end it.
-class example_formatter : public CLI::Formatter {
- public:
-  std::map<const CLI::App*, std::string> examples;
-  std::map<const CLI::App*, std::string> common; ///< lines of the options that the verb shares
-
-  std::string make_footer(const CLI::App* app) const override {
-    const auto it = common.find(app);
-    auto lines = it == common.end() || it->second.empty()
-                     ? std::string()
-                     : "Global options (before or after the command):\n" + it->second;
-    const auto own = CLI::Formatter::make_footer(app);
-    if (!lines.empty() && !own.empty())
-      lines += "\n";
-    return lines + own;
-  }
-
-  std::string make_description(const CLI::App* app) const override {
-    std::string text;
-    if (auto it = examples.find(app); it != examples.end())
-      text += "Example:\n  " + it->second + "\n\n";
-    return text + app->get_description() + "\n";
-  }
-};
-
 /// The CLI11 application and what hangs on it.
 struct command_line {
   arguments args;
-  std::shared_ptr<example_formatter> formatter = std::make_shared<example_formatter>();
+  std::shared_ptr<help_formatter> formatter = std::make_shared<help_formatter>();
   CLI::App app{"Boyd runs autonomous agents in a durable, auditable loop."};
   std::map<const CLI::Option*, std::vector<std::string>> choices;
 
@@ -150,6 +125,8 @@ command_line::command_line() {
 CLI::App* command_line::verb(CLI::App& parent, const std::string& name, const std::string& help,
                              const std::string& example) {
   auto* a = parent.add_subcommand(name, help);
+  if (parent.get_parent() != nullptr)
+    a->group("Commands");
   a->fallthrough();
   formatter->examples[a] = example;
   formatter->common[a] = std::string(home_options) + json_option;
@@ -176,14 +153,7 @@ void command_line::add_service_verbs() {
       "copy has absolute paths for cwd, file, inputs, workspace and store_password_file (also "
       "inside ${VAR:-path}); comments and everything else stay the same. Boyd loads the copy and "
       "refuses it if it would not mean the same as the original.");
-  verb(app, "node",
-       "Run the node in the foreground. SIGTERM or SIGINT stops it, SIGHUP reloads boyd.yaml.",
-       "boyd --home ~/node node")
-      ->footer("Exit codes: 0 stopped normally, 1 failure, 4 configuration error, 5 home in use by "
-               "another node, 6 a vital part failed too often, 7 stopping took too long, 8 a part "
-               "stopped responding.");
-  verb(app, "reload", "Reload boyd.yaml in the running node and show the changes.", "boyd reload")
-      ->footer("If the file has errors, nothing changes. SIGHUP also reloads.");
+  add_node_verbs(app, args, std::bind_front(&command_line::verb, this));
   auto* cycle =
       verb(app, "cycle", "Run one cycle now and wait for it. Works with or without a running node.",
            "boyd cycle --json");
@@ -613,7 +583,7 @@ void command_line::add_chaos_verbs() {
   inject->add_option("--count", o.count, "Maximum number of faults; 0: no limit")
       ->check(whole_number)
       ->type_name("N");
-  inject->add_option("--prob", o.probability, "Probability of each fault, from 0 to 1")
+  inject->add_option("--prob", o.probability, "Probability of each fault")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("P");
   inject->add_option("--after", o.after, "Let the first N calls succeed")

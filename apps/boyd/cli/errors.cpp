@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,14 +23,83 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
   return names;
 }
 
+/// Words that people try, and the command that does what they mean.
+std::string meant_by(const std::string& word) {
+  static const std::map<std::string, const char*> commands{
+      {"add", "agents add NAME"},
+      {"approve", "approvals approve ID"},
+      {"cancel", "dispatches cancel ID"},
+      {"create", "agents add NAME"},
+      {"daemon", "node --background"},
+      {"delete", "agents rm AGENT"},
+      {"disable", "pause --agent AGENT"},
+      {"enable", "resume --agent AGENT"},
+      {"exec", "run AGENT"},
+      {"history", "dispatches ls"},
+      {"jobs", "dispatches ls"},
+      {"kill", "dispatches cancel ID"},
+      {"list", "agents ls"},
+      {"log", "logs AGENT"},
+      {"ls", "agents ls"},
+      {"new", "agents add NAME"},
+      {"output", "logs AGENT"},
+      {"ps", "dispatches ls --status running"},
+      {"queue", "dispatches ls"},
+      {"reject", "approvals reject ID"},
+      {"remove", "agents rm AGENT"},
+      {"rerun", "dispatches retry ID"},
+      {"restart", "stop, then: boyd node --background"},
+      {"retry", "dispatches retry ID"},
+      {"rm", "agents rm AGENT"},
+      {"runs", "dispatches ls"},
+      {"schedule", "next"},
+      {"serve", "node"},
+      {"show", "dispatches show ID"},
+      {"shutdown", "stop"},
+      {"start", "node --background"},
+      {"tail", "logs AGENT --follow"},
+      {"up", "node --background"},
+      {"usage", "cost"},
+      {"validate", "config validate"}};
+  const auto it = commands.find(word);
+  return it == commands.end() ? std::string() : it->second;
+}
+
+/// The same behind another verb: of those that it has.
+std::string meant_by(const std::string& word, const std::vector<std::string>& verbs) {
+  static const std::map<std::string, std::vector<const char*>> names{
+      {"abort", {"cancel"}},
+      {"cat", {"show"}},
+      {"create", {"add"}},
+      {"delete", {"rm", "discard"}},
+      {"get", {"show"}},
+      {"history", {"log", "ls"}},
+      {"info", {"show"}},
+      {"kill", {"cancel"}},
+      {"list", {"ls"}},
+      {"new", {"add"}},
+      {"remove", {"rm", "discard"}},
+      {"rerun", {"retry"}},
+      {"search", {"recall", "query"}},
+      {"stop", {"cancel"}},
+      {"view", {"show"}}};
+  if (const auto it = names.find(word); it != names.end())
+    for (const auto* name : it->second)
+      if (std::find(verbs.begin(), verbs.end(), name) != verbs.end())
+        return name;
+  return {};
+}
+
 error unknown_verb(const std::string& word, const CLI::App& parent) {
   const auto names = verbs_of(parent);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  const auto close = nearest(word, candidates);
-  const auto prefix =
-      parent.get_parent() == nullptr ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
-  std::string next = close.empty() ? prefix + "--help lists the commands"
-                                   : "did you mean: " + prefix + std::string(close);
+  const bool is_first = parent.get_parent() == nullptr;
+  auto close = is_first ? meant_by(word) : meant_by(word, names);
+  if (close.empty())
+    close = nearest(word, candidates);
+  const auto prefix = is_first ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
+  std::string next =
+      close.empty() ? prefix + "--help lists the commands" : "did you mean: " + prefix + close;
   return {errc::invalid_argument, "no such command: " + word, {}, std::move(next)};
 }
 

@@ -29,6 +29,8 @@ void add_explain_verbs(CLI::App& app, arguments& args, const verb_maker& verb);
 void add_improve_verb(CLI::App& app, arguments& args, const verb_maker& verb);
 /// `boyd kg` with its verbs, and `boyd graph`.
 void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb);
+/// `boyd node`, `stop` and `reload`.
+void add_node_verbs(CLI::App& app, arguments& args, const verb_maker& verb);
 /// `boyd skills` and its verbs.
 void add_skill_verbs(CLI::App& app, arguments& args, const verb_maker& verb);
 /// `boyd store` and its verbs.

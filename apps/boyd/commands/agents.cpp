@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../run_view.hpp"
 #include "../terminal.hpp"
@@ -29,7 +30,11 @@ std::string note_of(const json& a) {
   return text_of(a, text_of(a, "last_status") == "failed" ? "last_error" : "last_summary");
 }
 
-void render_agents(const json& body, const terminal& t) {
+/// Without a node nothing follows a schedule.
+constexpr const char* no_node =
+    "no node is running, so nothing runs by schedule; start it with: boyd node";
+
+void render_agents(const json& body, const terminal& t, bool has_node) {
   table rows({"AGENT", "EXECUTOR", "PRIO", "RUN", "LAST", "FINISHED", "NEXT", "NOTE"});
   rows.drop_when_narrow({"PRIO", "EXECUTOR", "RUN"});
   for (const auto& a : rows_of(body, "items")) {
@@ -40,10 +45,12 @@ void render_agents(const json& body, const terminal& t) {
                     text_of(a, "running") + "/" + text_of(a, "limit"),
                     {last.empty() ? "-" : last, colour_of_status(last)},
                     brief_moment_of(a, "last_finished_at", t),
-                    brief_moment_of(a, "next_run", t),
+                    has_node ? brief_moment_of(a, "next_run", t) : "-",
                     note_of(a)});
   }
   print(rows.render(t));
+  if (!has_node)
+    print(t.paint(colour::warn, hint_lines(as_hint(no_node), 0, t)) + "\n");
 }
 
 std::string length_of(const json& object, const char* key) {
@@ -80,7 +87,8 @@ class sheet {
   const terminal& terminal_;
 };
 
-void render_agent(const json& kernel, const json& a, const json& runs, const terminal& t) {
+void render_agent(const json& kernel, const json& a, const json& runs, const terminal& t,
+                  bool has_node) {
   const sheet s(t);
   const auto own = part_of(a, "schedule");
   const auto schedule = own.empty() ? part_of(kernel, "schedule") : own;
@@ -88,12 +96,14 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
   if (!flag_in(a, "enabled", true))
     s.line("state", "disabled");
   if (const auto paused = text_of(a, "paused"); !paused.empty())
-    s.line("state", "paused: " + paused + "; to end the pause: boyd resume --agent " +
+    s.line("state", "paused: " + paused + as_hint("; to end the pause: boyd resume --agent ") +
                         text_of(a, "agent_id"));
   s.line("executor", text_of(a, "executor"));
   s.line("schedule", text_of(schedule, "expression") + " (" + text_of(schedule, "tz") + ")" +
                          (own.empty() ? " (schedule of the kernel)" : ""));
-  s.line("next run", moment_of(a, "next_run"));
+  if (const auto next = moment_of(a, "next_run"); next != "-")
+    s.line("next run",
+           next + (has_node ? std::string() : as_hint("; no node is running: boyd node")));
   s.line("running", text_of(a, "running") + " of max. " + text_of(a, "limit"));
   s.line("limits",
          "timeout " + length_of(a, "timeout_ms") +
@@ -118,11 +128,13 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
                     status == "failed" && !error.empty() ? error : text_of(d, "summary")});
   }
   if (rows.rows() == 0)
-    return print("\nNo runs yet; run it now: boyd run " + shell_word(text_of(a, "agent_id")) +
+    return print("\n" +
+                 hint_lines(as_hint("No runs yet; run it now: boyd run ") +
+                                shell_word(text_of(a, "agent_id")),
+                            0, t) +
                  "\n");
   print("\n" + t.paint(colour::bold, "latest runs") + "\n" + rows.render(t) +
-        t.paint(colour::faint,
-                "show output: boyd logs RUN, or boyd logs " + shell_word(text_of(a, "agent_id"))) +
+        t.paint(colour::faint, hint_lines(as_hint("show output of a run: boyd logs RUN"), 0, t)) +
         "\n");
 }
 
@@ -163,7 +175,7 @@ int show_agent(client& c, const arguments& args) {
   if (!runs)
     return report(runs.error(), args.json);
   if (!args.json) {
-    render_agent(*listing, *found, *runs, terminal_of_stdout(args));
+    render_agent(*listing, *found, *runs, terminal_of_stdout(args), c.online());
     return exit_code::ok;
   }
   json body = *found;
@@ -181,7 +193,9 @@ int run_agents(const arguments& args) {
   if (args.verb == "agents add" || args.verb == "agents rm")
     return run_agents_edit(args);
   if (args.verb != "agents show")
-    return ask_and_print(args, get("/api/v1/agents", {{"kernel", args.kernel}}), render_agents);
+    return ask_and_print(
+        args, get("/api/v1/agents", {{"kernel", args.kernel}}),
+        [&](const json& body, const terminal& t) { render_agents(body, t, home_is_in_use(args)); });
   signal_watch signals;
   auto c = open_client(args, node_mode::answering, signals);
   if (!c)

@@ -1,5 +1,6 @@
 #include "../edit_configuration.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../terminal.hpp"
@@ -176,18 +177,20 @@ void ask_for_rest(arguments& args, const config::kernel& k) {
 constexpr const char* added_schema = "boyd.agent_added/1";
 
 void tell(const arguments& args, const place& where, const std::string& schema, const char* word,
-          const config::kernel& k, const std::string& agent, const std::string& path) {
-  if (args.json)
-    return print(
-        json{{"schema", schema}, {"kernel_id", k.kernel_id}, {"agent_id", agent}, {"config", path}}
-            .dump() +
-        "\n");
+          const config::kernel& k, const std::string& agent, const std::string& path,
+          const json& more = json::object()) {
+  if (args.json) {
+    json body{
+        {"schema", schema}, {"kernel_id", k.kernel_id}, {"agent_id", agent}, {"config", path}};
+    body.update(more);
+    return print(body.dump() + "\n");
+  }
   print(std::string(word) + " " + k.kernel_id + "/" + agent + " in " + path + "\n");
   const auto owner = adapters::read_home_owner(where.home);
   if (owner && *owner)
-    print("Next: boyd reload (the running node still has the old configuration)\n");
+    print(as_hint("Next: boyd reload (the running node still has the old configuration)\n"));
   else if (schema == added_schema)
-    print("Next: boyd run " + shell_word(agent) + "\n");
+    print(as_hint("Next: boyd run ") + shell_word(agent) + "\n");
 }
 
 /// A schedule that its kernel's cycles cannot keep is told at once.
@@ -285,6 +288,81 @@ result<int> add(arguments args, const place& where, const ports& p) {
   return exit_code::ok;
 }
 
+/// Of an agent's dispatches: ids of those that wait, and how many run.
+struct open_runs {
+  std::vector<std::string> waiting;
+  std::size_t running = 0;
+};
+
+result<open_runs> runs_of(const arguments& args, const config::kernel& k, signal_watch& signals) {
+  open_runs found;
+  for (const std::string status : {"pending", "running"}) {
+    const auto body = ask_once(args,
+                               get("/api/v1/dispatches", {{"kernel", k.kernel_id},
+                                                          {"agent", args.agent},
+                                                          {"status", status},
+                                                          {"limit", "1000"}}),
+                               signals);
+    if (!body)
+      return fail(body.error());
+    for (const auto& row : rows_of(object_of(*body), "items"))
+      if (status == "running")
+        ++found.running;
+      else
+        found.waiting.push_back(text_of(row, "dispatch_id"));
+  }
+  return found;
+}
+
+/// How many of them it cancelled: those that have ended meanwhile are left.
+result<std::size_t> cancel(const arguments& args, const std::vector<std::string>& ids,
+                           signal_watch& signals) {
+  std::size_t cancelled = 0;
+  for (const auto& id : ids) {
+    const auto done = ask_once(args, post("/api/v1/dispatches/" + id + "/cancel"), signals);
+    if (!done && done.error().code != errc::conflict)
+      return fail(done.error());
+    cancelled += done ? 1U : 0U;
+  }
+  return cancelled;
+}
+
+/// "3 queued runs", "1 queued run".
+std::string counted_runs(std::size_t n, const std::string& kind) {
+  return std::to_string(n) + " " + kind + (n == 1 ? " run" : " runs");
+}
+
+/// Writes the file without the agent, then cancels what waits to be run for it: a node would do so
+/// when it has the new configuration. The file counts: what went wrong with the queue is a note.
+result<int> remove_with_runs(const arguments& args, const place& where, const ports& p,
+                             const opened_file& f, const config::kernel& k,
+                             const std::string& edited) {
+  signal_watch signals;
+  auto runs = runs_of(args, k, signals);
+  if (auto written = replace(f, edited, p); !written)
+    return fail(std::move(written.error()));
+  // Of a shared database another node may still have the agent.
+  const bool stay = f.settings->node_settings.store != embedded_store;
+  const auto left = runs && stay ? std::exchange(runs->waiting, {}).size() : 0;
+  const auto cancelled =
+      runs ? cancel(args, runs->waiting, signals) : result<std::size_t>(fail(runs.error()));
+  tell(args, where, "boyd.agent_removed/1", "Removed", k, args.agent, f.path,
+       {{"cancelled", cancelled ? json(*cancelled) : json()},
+        {"running", runs ? json(runs->running) : json()}});
+  if (!cancelled)
+    print_note("its queued runs are not cancelled yet: " + cancelled.error().what +
+               "; the next node or cycle cancels them");
+  else if (left > 0)
+    print_note(counted_runs(left, "queued") +
+               " of it stay in the shared database: another node may "
+               "have the agent");
+  else if (!args.json && *cancelled > 0)
+    print("Cancelled its " + counted_runs(*cancelled, "queued") + ".\n");
+  if (!args.json && runs && runs->running > 0)
+    print("Its " + counted_runs(runs->running, "active") + " may finish.\n");
+  return exit_code::ok;
+}
+
 result<int> remove(const arguments& args, const place& where, const ports& p) {
   const auto f = open_file_of(where, p);
   if (!f)
@@ -316,12 +394,12 @@ result<int> remove(const arguments& args, const place& where, const ports& p) {
       !is_same_elsewhere(*f->settings, **now, *kernel))
     return fail(errc::bug, "the edited file would not mean what was asked for, and is not written",
                 f->path, "remove the agent by hand");
-  if (auto agreed = agree(args, "Remove agent " + args.agent + " from " + f->path + "?"); !agreed)
+  const bool cancels = f->settings->node_settings.store == embedded_store;
+  if (auto agreed = agree(args, "Remove agent " + args.agent + " from " + f->path +
+                                    (cancels ? ", and cancel its queued runs?" : "?"));
+      !agreed)
     return fail(std::move(agreed.error()));
-  if (auto written = replace(*f, *edited, p); !written)
-    return fail(std::move(written.error()));
-  tell(args, where, "boyd.agent_removed/1", "Removed", k, args.agent, f->path);
-  return exit_code::ok;
+  return remove_with_runs(args, where, p, *f, k, *edited);
 }
 
 } // namespace

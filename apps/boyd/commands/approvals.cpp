@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -119,7 +120,7 @@ int show(const arguments& args) {
            line_of("note", text_of(a, "note"));
   print(out + trail_text(a, t));
   if (text_of(a, "state") == "pending")
-    print("decide: boyd approvals approve " + text_of(a, "approval_id") + " --hash " +
+    print(as_hint("decide: boyd approvals approve ") + text_of(a, "approval_id") + " --hash " +
           text_of(a, "hash") + "\n");
   return exit_code::ok;
 }

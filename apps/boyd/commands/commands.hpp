@@ -7,6 +7,8 @@ namespace boyd::app {
 
 int run_init(const arguments& args);
 int run_node(const arguments& args);
+int run_node_in_background(const arguments& args); ///< node --background
+int run_stop(const arguments& args);
 int run_cycle(const arguments& args);
 int run_agent(const arguments& args); ///< run AGENT [MESSAGE…]
 int run_status(const arguments& args);

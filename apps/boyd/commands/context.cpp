@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
@@ -99,8 +100,11 @@ void render_buffer(const json& body, const terminal& t) {
   table rows({"REFERENCE", "KIND", "ADDED"});
   for (const auto& i : rows_of(body, "items"))
     rows.add({text_of(i, "reference"), text_of(i, "kind"), moment_of(i, "added_at")});
-  print(rows.rows() == 0 ? "No references; add one with: boyd context add @README.md\n"
-                         : rows.render(t));
+  print(
+      rows.rows() == 0
+          ? hint_lines(as_hint("No references; add one with: boyd context add @README.md"), 0, t) +
+                "\n"
+          : rows.render(t));
 }
 
 void render_change(const json& body, const terminal&) {

@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -68,9 +69,13 @@ void render_reservations(const json& body, const terminal& t) {
   for (const auto& c : open)
     rows.add({text_of(c, "key"), text_of(c, "kernel_id") + "/" + text_of(c, "agent_id"),
               moment_of(c, "since"), text_of(c, "tokens"), text_of(c, "cost"), text_of(c, "why")});
-  print("\nopen reservations\n" + rows.render(t) +
-        (flag_in(body, "more_reservations") ? "… and older ones\n" : "") +
-        "If a call used nothing: boyd cost release RESERVATION --reason TEXT\n");
+  print(
+      "\nopen reservations: calls that have not told what they used\n" + rows.render(t) +
+      (flag_in(body, "more_reservations") ? "… and older ones\n" : "") +
+      hint_lines(as_hint("To return one that used nothing: boyd cost release RESERVATION --reason "
+                         "TEXT"),
+                 0, t) +
+      "\n");
 }
 
 /// What people have given back of calls that are listed.
@@ -88,7 +93,7 @@ void render_releases(const json& body) {
 void render(const json& body, const terminal& t) {
   const auto items = rows_of(body, "items");
   if (items.empty())
-    return print("No model calls " + period_of(body) + " (UTC)\n");
+    return print("No model was called " + period_of(body) + " (UTC), so nothing was spent.\n");
   std::vector<std::string> heads{upper_case(text_of(body, "by"))};
   for (const auto& [key, head] : columns)
     heads.emplace_back(head);
@@ -100,7 +105,7 @@ void render(const json& body, const terminal& t) {
       rows.add_cells(cells_of(text_of(item, "key"), item));
   const auto total = part_of(body, "total");
   rows.add_cells(cells_of("total", total));
-  print("Usage " + period_of(body) + " (UTC)\n" +
+  print("Tokens and dollars used " + period_of(body) + " (UTC)\n" +
         (each ? rows_of_calls(body).render(t) +
                     (flag_in(body, "more") ? "… and more; use a shorter period (--from, --to)\n"
                                            : "") +
@@ -110,8 +115,8 @@ void render(const json& body, const terminal& t) {
   if (const auto open = number_of(total, "open_calls"); open > 0)
     print(t.paint(colour::faint, "* " + std::to_string(open) +
                                      (open == 1 ? " call is" : " calls are") +
-                                     " still reserved; counted as the maximum that " +
-                                     (open == 1 ? "it" : "they") + " may use") +
+                                     " not finished, or did not tell what was used: counted as "
+                                     "the maximum") +
           "\n");
   render_reservations(body, t);
   render_releases(body);

@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/text.hpp"
@@ -245,7 +246,7 @@ bool finish_others(client& c, const arguments& args, progress& shown, json& cycl
   }
   if (!finished)
     shown.say("other dispatches may still be unfinished: " + to_string(finished.error()) +
-              " (see: boyd dispatches ls)");
+              as_hint(" (see: boyd dispatches ls)"));
   return finished.has_value();
 }
 

@@ -1,6 +1,7 @@
 #include "cycle_watch.hpp"
 
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../time_view.hpp"
 #include "boyd/core/text.hpp"
 
@@ -19,6 +20,8 @@ constexpr int repeated_questions = 20;
 constexpr milliseconds question_pause = 500ms;
 /// Between two looks at a run whose cycle is recorded already.
 constexpr milliseconds look_interval = 200ms;
+/// What is over within this time needs no lines on a terminal.
+constexpr milliseconds brief_cycle = 1s;
 /// Events held back until their cycle is the one that is shown.
 constexpr std::size_t early_events = 1000;
 
@@ -85,7 +88,10 @@ void progress::show(const json& event) {
     return;
   }
   const auto agent = text_of(event, "agent_id");
-  const auto said = one_line(in_user_zone(text_of(event, "text")), 200);
+  constexpr std::size_t said_characters = 200;
+  auto said = one_line(in_user_zone(text_of(event, "text")), said_characters);
+  if (phase == "wait")
+    said = as_hint(std::move(said)); // the command that decides an approval
   note(phase, agent, said);
   // Steps of a run come and go on the live line, where there is one.
   if (!is_quiet_ && (phase != "run" || !terminal_.rewrites)) {
@@ -94,13 +100,24 @@ void progress::show(const json& event) {
     const auto all = wrapped(head + (agent.empty() ? "" : " " + one_line(agent, 64)) +
                                  (said.empty() ? "" : " " + said),
                              terminal_.width, clock.size() + 1);
-    print_line(terminal_.paint(colour::faint, clock) + " " + terminal_.paint(colour::bold, phase) +
-               all.substr(head.size()));
+    show_line(phase, terminal_.paint(colour::faint, clock) + " " +
+                         terminal_.paint(colour::bold, phase) + all.substr(head.size()));
   }
   if (phase == "done") {
     ended_ = true;
     changed_.notify_all();
   }
+}
+
+void progress::show_line(const std::string& phase, const std::string& text) {
+  const bool is_brief =
+      terminal_.rewrites && std::chrono::steady_clock::now() - begun_ < brief_cycle;
+  held_.push_back(text);
+  // Who waits for a person is told at once.
+  if (is_brief && phase != "wait")
+    return;
+  for (const auto& line : std::exchange(held_, {}))
+    print_line(line);
 }
 
 void progress::begin_waiting() {

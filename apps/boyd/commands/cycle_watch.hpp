@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// What commands share that ask for a cycle and wait for its end.
 namespace boyd::app {
@@ -25,8 +26,9 @@ inline constexpr milliseconds last_event_limit = 2s;
 inline constexpr const char* shutting_down = "the node is shutting down";
 
 /// One line per event of one cycle on standard error; what its runs do and how long it takes is on
-/// a live line where there is a terminal. Events of others are held back: it may not be known yet
-/// that theirs is the next cycle to be shown. Threads: any.
+/// a live line where there is a terminal, which has no lines at all of a cycle that is over within
+/// a second. Events of others are held back: it may not be known yet that theirs is the next cycle
+/// to be shown. Threads: any.
 class progress {
  public:
   /// What a run of the cycle has written.
@@ -67,6 +69,8 @@ class progress {
   void begin_waiting();
   void end_waiting();
   void show(const json& event);
+  /// At once, or, of the first second on a terminal, with the first line behind it.
+  void show_line(const std::string& phase, const std::string& text);
   void print_line(const std::string& text);
   void note(const std::string& phase, const std::string& agent, const std::string& said);
   std::string what_is_waited_for() const;
@@ -83,6 +87,7 @@ class progress {
   std::function<void(const output&)> on_output_;
   std::string cycle_id_;
   std::deque<json> early_;
+  std::vector<std::string> held_; ///< lines of the first second
   bool ended_ = false;
 };
 

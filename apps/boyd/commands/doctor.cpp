@@ -1,5 +1,7 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
+#include "../home_claim.hpp"
 #include "../json_view.hpp"
 #include "../lost_database.hpp"
 #include "../serving.hpp"
@@ -130,7 +132,7 @@ class doctor {
     if ((info.st_mode & others) != 0)
       return add("home", "warn", where_.home + " is accessible to other users",
                  "chmod 0700 " + where_.home);
-    add("home", "ok", where_.home);
+    add("home", "ok", where_.home + ", accessible to its owner only");
   }
 
   void configuration() {
@@ -142,14 +144,14 @@ class doctor {
     if (::stat(where_.config_path.c_str(), &info) == 0 && (info.st_mode & permission_bits & 022))
       return add(configuration_check, "warn", where_.config_path + " is writable for other users",
                  "chmod 0600 " + where_.config_path);
-    add(configuration_check, "ok", where_.config_path);
+    add(configuration_check, "ok", where_.config_path + " has no errors");
   }
 
   void time_zones_database() {
     if (auto zone = ports_.zones->find("Europe/Berlin"); !zone)
       return add("time zones", "warn", zone.error().what,
                  "only UTC works; install the package tzdata");
-    add("time zones", "ok", "database found");
+    add("time zones", "ok", "schedules can use every time zone");
   }
 
   void disk() {
@@ -157,7 +159,7 @@ class doctor {
     const auto space = std::filesystem::space(there_ ? where_.home : "/", failed);
     if (failed)
       return add("disk", "warn", "free space is unknown: " + failed.message());
-    const auto text = std::to_string(space.available / mebibyte) + " MiB free";
+    const auto text = std::to_string(space.available / mebibyte) + " MiB free for the home";
     if (space.available < no_disk_bytes)
       return add("disk", "fail", text, "free some space");
     add("disk", space.available < low_disk_bytes ? "warn" : "ok", text,
@@ -171,7 +173,8 @@ class doctor {
     auto answer = adapters::control_call(where_.layout().control_socket(),
                                          {"GET", "/readyz", {}, {}}, socket_limit);
     if (!*owner && !answer)
-      return add("node", "ok", "not running");
+      return add("node", "ok", "not running, so nothing runs by schedule",
+                 "start it with: boyd node");
     const auto who = *owner ? "process " + std::to_string((*owner)->pid) : std::string("a node");
     if (!answer && answer.error().code == errc::not_found)
       return add("node", "warn",
@@ -210,7 +213,8 @@ class doctor {
       if (!head)
         add("kernel " + k.kernel_id, head.error());
       else
-        add("kernel " + k.kernel_id, "ok", path + (*head ? "" : " (no commit yet)"));
+        add("kernel " + k.kernel_id, "ok",
+            "git repository " + path + (*head ? " is usable" : " is usable; no commit yet"));
       if (head && *head)
         take_anchor(**repository, k.kernel_id);
       if (head)
@@ -463,9 +467,23 @@ class doctor {
     if (!concerns || concerns->empty())
       add("store", "ok", opened->describe());
     if (!running_)
+      copied_home(*opened);
+    if (!running_)
       unfinished_in(*opened);
     opened.reset();
     schema();
+  }
+
+  /// A copy has the node id of its original, and no node starts from it while that exists.
+  void copied_home(dispatch_store& open) {
+    const auto id = node_id_of(where_, *ports_.files, *ports_.clock, *ports_.random);
+    if (!id)
+      return;
+    const home_claim claim(home_claim::options{
+        ports_.files, ports_.clock, ports_.random, where_.home, *id, {}, false});
+    if (auto original = claim.check_original(open);
+        !original && original.error().code == errc::invalid_configuration)
+      add("home", original.error());
   }
 
   /// What somebody has removed from the database's schema, or added to it.
@@ -483,7 +501,7 @@ class doctor {
     for (const auto& line : *found)
       add("store schema", line.starts_with("trigger ") ? "warn" : "fail", line, next);
     if (found->empty())
-      add("store schema", "ok", "as expected by this version");
+      add("store schema", "ok", "the tables are those of this version");
   }
 
   /// Finished work of which the database has only the end.
@@ -533,7 +551,7 @@ class doctor {
     if (s->ended->exit_code != 0)
       return add("processes", "fail", "cannot run a test program: " + s->ended->start_error,
                  "check the limits on processes and open files (ulimit -a)");
-    add("processes", "ok", "programs can be started");
+    add("processes", "ok", "programs of agents can be started");
   }
 
   /// What keeps agents' programs in on this machine, and whether it is enough for those that
@@ -542,7 +560,8 @@ class doctor {
     const auto can = adapters::probe_sandbox();
     const bool confines = can.landlock_abi > 0 || !can.bubblewrap.empty();
     add("sandbox", confines ? "ok" : "warn",
-        exec::describe(can) + (confines ? "" : ": files are not protected"),
+        (confines ? "programs of agents can be confined: " : "files are not protected: ") +
+            exec::describe(can),
         confines ? "" : "install bubblewrap, or use a kernel with Landlock");
     std::map<std::string, std::string> lacking; // by what is not enforced: for whom
     each_agent([&](const config::kernel& k, const config::agent& a) {
@@ -662,7 +681,7 @@ int run_doctor(const arguments& args) {
                                t.width, indent);
       print(t.paint(colour_of_status(f.state), f.state) + all.substr(f.state.size()) + "\n");
       if (!f.next.empty())
-        print("      next: " + printable(f.next) + "\n");
+        print(hint_lines("next: " + as_hint(printable(f.next)), indent, t) + "\n");
     }
   }
   const auto failed = std::find_if(findings.begin(), findings.end(),

@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../live_line.hpp"
 #include "../terminal.hpp"
@@ -43,7 +44,7 @@ void render_probe(const json& probe, const terminal& t) {
     rows.add_cells(
         {text_of(c, "name"), {state, colour_of_check(state)}, took(c), text_of(c, "what")});
     if (!text_of(c, "next").empty())
-      next += "  " + text_of(c, "name") + ": " + printable(text_of(c, "next")) + "\n";
+      next += "  " + text_of(c, "name") + ": " + as_hint(printable(text_of(c, "next"))) + "\n";
   }
   print(rows.render(t, "  "));
   if (!next.empty())

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../live_line.hpp"
 #include "adapters/yaml/yaml.hpp"
@@ -102,8 +103,8 @@ void render_replay(const json& body, const terminal& t, const arguments& args) {
   print(t.paint(colour::bad, "not identical") + ":\n");
   render_problems(body, t, args.record.diff);
   if (!args.record.diff)
-    print(t.paint(colour::faint,
-                  "show the differences: boyd replay " + text_of(body, "dispatch_id") + " --diff") +
+    print(t.paint(colour::faint, as_hint("show the differences: boyd replay ") +
+                                     text_of(body, "dispatch_id") + " --diff") +
           "\n");
 }
 

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
@@ -34,8 +35,9 @@ void print_statements(const json& body, const char* key, const terminal& t) {
 
 void print_left_out(const json& body, const terminal& t) {
   if (const auto n = number_of(body, "left_out"); n > 0)
-    print(t.paint(colour::warn, std::to_string(n) + " of " + text_of(body, "lines") +
-                                    " damaged lines were left out; check them: boyd kg verify") +
+    print(t.paint(colour::warn,
+                  std::to_string(n) + " of " + text_of(body, "lines") +
+                      as_hint(" damaged lines were left out; check them: boyd kg verify")) +
           "\n");
   if (flag_in(body, "older_left_out"))
     print("This answer counts only the newest 10,000 facts of each node.\n");
@@ -179,7 +181,7 @@ int verify(const arguments& args) {
     print(std::to_string(checked->facts) + " facts in " + std::to_string(checked->segments) +
           (checked->segments == 1 ? " segment" : " segments") + ": nothing was changed or removed" +
           (head ? ", confirmed by the newest commit"
-                : "; but no readable commit confirms it (see: boyd doctor)") +
+                : as_hint("; but no readable commit confirms it (see: boyd doctor)")) +
           (checked->ends_within_line ? "; the last line is incomplete (being written, or damaged)"
                                      : "") +
           "\n");

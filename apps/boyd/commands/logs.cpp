@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../run_view.hpp"
 #include "../terminal.hpp"
@@ -241,16 +242,16 @@ class log_reader {
     if (text_of(d, "status") == "pending")
       say("the run has not started yet");
     else if (live.empty() && !args_.turns)
-      say("no output yet: a chat or an agent CLI answers at the end; see: boyd logs " +
+      say(as_hint("no output yet: a chat or an agent CLI answers at the end; see: boyd logs ") +
           short_id_of(d) + " --turns");
     else
-      say("still running; to follow the output: boyd logs " + short_id_of(d) + " -f");
+      say(as_hint("still running; to follow the output: boyd logs ") + short_id_of(d) + " -f");
     return false;
   }
 
   bool no_node(const json& d) {
     say("no node is running, so this run does not continue: " + text_of(d, "status") +
-        "; start the node: boyd node");
+        as_hint("; start the node: boyd node"));
     return false;
   }
 

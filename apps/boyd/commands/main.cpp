@@ -1,5 +1,6 @@
 #include "../cli/command_line.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../live_node.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
@@ -61,6 +62,7 @@ int run(const arguments& args) {
       {"status", run_status},
       {"logs", run_logs},
       {"next", run_next},
+      {"stop", run_stop},
       {"reload", run_reload},
       {"patches", run_patches},
       {"backup", run_backup},
@@ -122,6 +124,7 @@ int main(int argc, char** argv) try {
   } else {
     set_up_log(parsed->args);
     choose_time_view(parsed->args);
+    choose_hints(parsed->args);
     const auto args = with_times_read(parsed->args);
     code = args ? run(*args) : report(args.error(), parsed->args.json);
   }

@@ -1,6 +1,7 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
 #include "../given_file.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -144,7 +145,7 @@ void show_decisions(const json& body, const terminal& t) {
   print("\nThe memory policy would keep " + std::to_string(kept) + " texts" +
         (rows.rows() == 0
              ? ".\n"
-             : ", and change these (to apply: boyd memory apply):\n" + rows.render(t)));
+             : as_hint(", and change these (to apply: boyd memory apply):\n") + rows.render(t)));
 }
 
 int show_whole_status(const arguments& args) {
@@ -174,7 +175,9 @@ std::string question_about(const json& items) {
   std::string all;
   for (const auto& [action, n] : counts)
     all += (all.empty() ? "" : ", ") + action + " " + std::to_string(n);
-  return all.empty() ? all : "the memory policy will: " + all + " (boyd memory status lists them)";
+  return all.empty()
+             ? all
+             : "the memory policy will: " + all + as_hint(" (boyd memory status lists them)");
 }
 
 int apply_policy(const arguments& args) {
@@ -225,7 +228,7 @@ int apply_policy(const arguments& args) {
     print("Done; the commit follows with the next cycle.\n");
   if (forgets > 0 && !forget)
     print(std::to_string(forgets) +
-          " texts were not forgotten; to forget them: boyd memory apply --force-forget\n");
+          as_hint(" texts were not forgotten; to forget them: boyd memory apply --force-forget\n"));
   return code;
 }
 
@@ -273,7 +276,7 @@ int compact(const arguments& args) {
         if (!any)
           print("All sections are within their limits.\n");
         else if (!args.yes)
-          print("Nothing was moved; to move the entries: boyd memory compact --yes\n");
+          print(as_hint("Nothing was moved; to move the entries: boyd memory compact --yes\n"));
       });
 }
 
@@ -337,7 +340,7 @@ void show_answer(const json& answer, const terminal& t) {
           wrapped(text_of(item, "text"), t.width, 2) + "\n");
   }
   if (rows_of(answer, "items").empty())
-    print("The memory is empty; see: boyd memory status\n");
+    print(as_hint("The memory is empty; see: boyd memory status\n"));
 }
 
 /// The answers to all questions, `questions_at_once` in one request; each is given to `take`.

@@ -1,3 +1,4 @@
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../run_view.hpp"
 #include "../terminal.hpp"
@@ -20,7 +21,14 @@ std::string names_in(const json& names) {
   return text;
 }
 
-void render_next(const json& body, const terminal& t) {
+void render_next(const json& body, const terminal& t, bool has_node) {
+  if (!has_node)
+    print(
+        t.paint(colour::warn,
+                hint_lines(as_hint("no node is running, so none of these runs will start; start it "
+                                   "with: boyd node"),
+                           0, t)) +
+        "\n");
   const bool several = number_of(body, "kernels") > 1;
   table rows(several ? std::vector<std::string>{"TIME", "WHEN", "KERNEL", "AGENTS"}
                      : std::vector<std::string>{"TIME", "WHEN", "AGENTS"});
@@ -56,7 +64,7 @@ int run_next(const arguments& args) {
       get("/api/v1/next", {{"kernel", args.kernel},
                            {"agent", args.agent},
                            {"limit", args.limit == 0 ? "" : std::to_string(args.limit)}}),
-      render_next);
+      [&](const json& body, const terminal& t) { render_next(body, t, home_is_in_use(args)); });
 }
 
 } // namespace boyd::app

@@ -115,18 +115,26 @@ class bell {
   adapters::unique_fd event_;
 };
 
+/// What `boyd stop` asked for, for the process's own thread.
+struct stop_wish {
+  bell asked;
+  std::atomic<bool> now{false}; ///< running attempts are cancelled at once
+};
+
 /// Follows signals until the root has ended; returns why it gave up, empty after an ordered end.
 class service_loop {
  public:
   service_loop(live_node& node, signal_watch& signals, node_guard& guard,
-               const process_settings& settings, milliseconds margin)
-      : node_(node), signals_(signals), guard_(guard), settings_(settings), margin_(margin) {}
+               const process_settings& settings, stop_wish& wish, milliseconds margin)
+      : node_(node), signals_(signals), guard_(guard), settings_(settings), wish_(wish),
+        margin_(margin) {}
 
   std::string run() {
     while (!node_.ended()) {
       struct ::pollfd waits[] {
-        {signals_.descriptor(), POLLIN, 0}, {node_.ended_descriptor(), POLLIN, 0}, {
-          reloaded_->descriptor(), POLLIN, 0
+        {signals_.descriptor(), POLLIN, 0}, {node_.ended_descriptor(), POLLIN, 0},
+            {reloaded_->descriptor(), POLLIN, 0}, {
+          wish_.asked.descriptor(), POLLIN, 0
         }
       };
       ::poll(waits, std::size(waits), wait_ms());
@@ -135,6 +143,7 @@ class service_loop {
         leave_home();
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
+      on_stop_wish();
       on_reloaded();
       if (!guard_.look().empty() && !stopping_)
         stop_within(margin_); // it drains by itself
@@ -163,8 +172,21 @@ class service_loop {
     if (signal == SIGHUP)
       return stopping_ ? void() : reload();
     if (stopping_)
-      return hurry();
+      return hurry("second signal");
     spdlog::info("node: signal {}: stopping", signal);
+    begin_stop();
+  }
+
+  void on_stop_wish() {
+    if (wish_.asked.take() == 0)
+      return;
+    if (!stopping_)
+      begin_stop();
+    if (wish_.now)
+      hurry("boyd stop --now");
+  }
+
+  void begin_stop() {
     const milliseconds grace = settings_.drain_grace;
     stop_within(grace + margin_);
     node_.shut_down(grace);
@@ -196,10 +218,10 @@ class service_loop {
   }
 
   /// A storm of signals is one more.
-  void hurry() {
+  void hurry(const char* why) {
     if (std::exchange(hurries_, true))
       return;
-    spdlog::warn("node: second signal: cancelling running attempts now");
+    spdlog::warn("node: {}: cancelling running attempts now", why);
     deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + margin_);
     node_.hurry();
   }
@@ -222,6 +244,7 @@ class service_loop {
   signal_watch& signals_;
   node_guard& guard_;
   const process_settings& settings_;
+  stop_wish& wish_;
   milliseconds margin_;
   bool stopping_ = false;
   bool hurries_ = false;
@@ -297,7 +320,11 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
       [process](const config::configuration& c) { process->take(c); }, around.heartbeat);
   if (!node)
     return report(node.error(), false);
-  auto server = serve(**node, where);
+  stop_wish wish; // outlives the server's thread, which serve_until_told stops before its end
+  auto server = serve(**node, where, [&wish](bool now) {
+    wish.now = wish.now || now;
+    wish.asked.ring();
+  });
   if (!server) {
     print_error(server.error());
     (*node)->shut_down(milliseconds{0});
@@ -310,7 +337,7 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
                where.home, where.layout().control_socket());
   node_guard guard(**node, around.manager, around.heartbeat);
   guard.say_ready();
-  service_loop loop(**node, signals, guard, *process, around.stop_margin);
+  service_loop loop(**node, signals, guard, *process, wish, around.stop_margin);
   const auto why = loop.run();
   (*server)->stop();
   const bool whole = end_whole(**node, loop.time_left());
@@ -327,6 +354,8 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
 } // namespace
 
 int run_node(const arguments& args) {
+  if (args.background)
+    return run_node_in_background(args);
   signal_watch signals;
   auto around = surroundings_of(args);
   if (!around)

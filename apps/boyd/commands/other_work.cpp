@@ -1,5 +1,6 @@
 #include "other_work.hpp"
 
+#include "../hints.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
 
@@ -124,7 +125,7 @@ result<void> other_work::finish() {
     if (open.running > 0 && !std::exchange(told, true))
       say_("waiting for " + std::to_string(open.all) +
            (open.all == 1 ? " other dispatch" : " other dispatches") +
-           " that no node runs (see: boyd dispatches ls)");
+           as_hint(" that no node runs (see: boyd dispatches ls)"));
     if (!client_.pause(look_pause))
       return fail(errc::cancelled, "interrupted");
   }

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../kept_patches.hpp"
 #include "../run_view.hpp"
@@ -74,8 +75,12 @@ int show_list(const arguments& args, const std::vector<kept_patch>& all) {
   if (args.json)
     print(json{{"schema", "boyd.patches/1"}, {"items", items}}.dump() + "\n");
   else if (rows.rows() == 0)
-    print(all.empty() ? "No patches. Runs with a `worktree` leave them.\n"
-                      : "No open patches. Also show applied ones: boyd patches ls --all\n");
+    print(
+        all.empty()
+            ? "No patches. Runs with a `worktree` leave them.\n"
+            : hint_lines(as_hint("No open patches. Also show applied ones: boyd patches ls --all"),
+                         0, t) +
+                  "\n");
   else
     print(rows.render(t));
   return exit_code::ok;

@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../run_view.hpp"
 #include "../terminal.hpp"
@@ -84,7 +85,9 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
     rows.add_cells(std::move(cells));
   }
   if (rows.rows() == 0)
-    print(filtered ? "No matching dispatches.\n" : "No dispatches yet; run a cycle: boyd cycle\n");
+    print(filtered
+              ? "No matching dispatches.\n"
+              : hint_lines(as_hint("No dispatches yet; run a cycle: boyd cycle"), 0, t) + "\n");
   else
     print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
@@ -103,8 +106,9 @@ void render_earlier(const json& d, const terminal& t) {
   }
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
-          t.paint(colour::faint,
-                  "output of an earlier run: boyd logs " + short_id_of(d) + " --run RUN") +
+          t.paint(colour::faint, hint_lines(as_hint("output of an earlier run: boyd logs ") +
+                                                short_id_of(d) + " --run RUN",
+                                            0, t)) +
           "\n");
 }
 
@@ -260,8 +264,8 @@ int retry(const arguments& args) {
     const auto owner = adapters::read_home_owner(where->home);
     if (!owner)
       return;
-    print_note(*owner ? "see it with: boyd logs " + short_id_of(body) + " -f"
-                      : std::string("no node is running; boyd node or boyd cycle runs it"));
+    print_note(*owner ? as_hint("see it with: boyd logs ") + short_id_of(body) + " -f"
+                      : as_hint("no node is running; boyd node or boyd cycle runs it"));
   });
 }
 

@@ -9,6 +9,9 @@
 #include "adapters/posix/home_lock.hpp"
 #include "adapters/sqlite/integrity.hpp"
 #include "backup_manifest.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/file_system.hpp"
 #include "boyd/ports/repository.hpp"
 #include "commands.hpp"
 
@@ -19,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+#include <variant>
+#include <vector>
 
 /// `boyd restore FILE`: a home made from a backup, checked before it stands in its place.
 namespace boyd::app {
@@ -119,12 +124,9 @@ result<void> put_into_place(const std::string& from, const std::string& home) {
   return {};
 }
 
-result<backup_manifest> restore(const place& where, const std::string& file) {
-  if (auto free = is_free(where.home); !free)
-    return fail(std::move(free.error()));
-  std::error_code failed;
-  fs::create_directories(fs::path(where.home).parent_path(), failed);
-  const scratch_folder scratch(where.home + ".restoring-" + std::to_string(::getpid()));
+/// Unpacks the archive into `scratch` and checks all of it; `restored` is the home in it then.
+result<backup_manifest> unpack(const std::string& file, const scratch_folder& scratch,
+                               place& restored) {
   if (::mkdir(scratch.path().c_str(), own_directory) != 0)
     return fail(adapters::system_error(errno, "mkdir", scratch.path()));
   const auto out = adapters::extract_archive(file, scratch.path());
@@ -140,17 +142,129 @@ result<backup_manifest> restore(const place& where, const std::string& file) {
     manifest.error().where = file;
     return manifest;
   }
-  const auto made = scratch.path() + "/" + home_in_archive;
-  place restored = where;
-  restored.home = made;
+  restored.home = scratch.path() + "/" + home_in_archive;
+  restored.config_path = restored.layout().configuration();
   if (auto sound = check_content(restored); !sound)
     return fail(std::move(sound.error()));
+  return manifest;
+}
+
+result<backup_manifest> restore(const place& where, const std::string& file) {
+  if (auto free = is_free(where.home); !free)
+    return fail(std::move(free.error()));
+  std::error_code failed;
+  fs::create_directories(fs::path(where.home).parent_path(), failed);
+  const scratch_folder scratch(where.home + ".restoring-" + std::to_string(::getpid()));
+  place restored;
+  auto manifest = unpack(file, scratch, restored);
+  if (!manifest)
+    return manifest;
   // Once more: it took a while.
   if (auto free = is_free(where.home); !free)
     return fail(std::move(free.error()));
-  if (auto placed = put_into_place(made, where.home); !placed)
+  if (auto placed = put_into_place(restored.home, where.home); !placed)
     return fail(std::move(placed.error()));
   return manifest;
+}
+
+/// Of each state, how many dispatches the database has; null without one of its own.
+result<json> dispatches_in(const place& restored) {
+  std::error_code failed;
+  if (!fs::exists(restored.layout().database(), failed))
+    return json();
+  const auto make = plain_store(local_ports(), restored, {}, embedded_store);
+  if (!make)
+    return fail(make.error());
+  const auto opened = (*make)();
+  if (auto done = opened->open(); !done)
+    return fail(std::move(done.error()));
+  const auto replies = opened->apply({store::count_by_status{}});
+  if (!replies)
+    return fail(replies.error());
+  json counts = json::object();
+  if (const auto* reply = std::get_if<store::count_by_status::reply>(&replies->front()))
+    for (const auto& [status, n] : *reply)
+      if (n > 0)
+        counts[std::string(name_of(status))] = n;
+  return counts;
+}
+
+/// What is in a backup that is whole (boyd.backup_check/1).
+result<json> describe(const place& restored, const backup_manifest& m) {
+  auto counts = dispatches_in(restored);
+  if (!counts)
+    return fail(std::move(counts.error()));
+  std::uint64_t bytes = 0;
+  for (const auto& f : m.files)
+    bytes += f.size;
+  std::vector<std::string> kernels;
+  std::error_code failed;
+  for (const auto& kernel : fs::directory_iterator(restored.layout().kernels(), failed))
+    kernels.push_back(kernel.path().filename().string());
+  std::ranges::sort(kernels);
+  constexpr std::size_t id_bytes = 256;
+  const auto id = local_ports().files->read(restored.layout().node_id(), id_bytes);
+  return json{{"schema", "boyd.backup_check/1"},
+              {"made_at", format_rfc3339(m.made_at)},
+              {"made_of", m.home},
+              {"version", m.version},
+              {"node_id", id ? json(std::string(trim(*id))) : json()},
+              {"files", m.files.size()},
+              {"bytes", bytes},
+              {"kernels", kernels},
+              {"dispatches", std::move(*counts)}};
+}
+
+/// Unpacks it beside the home, where a restore would, or where there is no such place among the
+/// temporary files; nothing of it stays.
+result<json> check(const place& where, const std::string& file) {
+  std::error_code failed;
+  const auto beside = fs::is_directory(fs::path(where.home).parent_path(), failed)
+                          ? where.home
+                          : (fs::temp_directory_path(failed) / "boyd").string();
+  const scratch_folder scratch(beside + ".checking-" + std::to_string(::getpid()));
+  place restored;
+  const auto manifest = unpack(file, scratch, restored);
+  return manifest ? describe(restored, *manifest) : fail(manifest.error());
+}
+
+void print_check(const json& body, const std::string& file) {
+  constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+  print("The backup is complete and undamaged: " + file + "\n");
+  const auto line = [](const std::string& label, const std::string& value) {
+    constexpr std::size_t columns = 12;
+    print("  " + label + std::string(columns - label.size(), ' ') + printable(value) + "\n");
+  };
+  std::string kernels;
+  const auto names = rows_of(body, "kernels");
+  for (const auto& k : names)
+    kernels += (kernels.empty() ? "" : ", ") + k.get<std::string>();
+  std::string counts;
+  const auto dispatches = part_of(body, "dispatches");
+  for (const auto& [status, n] : dispatches.items())
+    counts += (counts.empty() ? "" : ", ") + n.dump() + " " + status;
+  line("made", moment_of(body, "made_at") + " by version " + text_of(body, "version"));
+  line("of home", text_of(body, "made_of"));
+  line("node", text_of(body, "node_id"));
+  line("kernels", kernels.empty() ? "none" : kernels);
+  line("dispatches", body.at("dispatches").is_null() ? "no database in the backup"
+                     : counts.empty()                ? "none"
+                                                     : counts);
+  line("files", text_of(body, "files") + ", " +
+                    std::to_string((number_of(body, "bytes") + mebibyte - 1) / mebibyte) + " MiB");
+}
+
+int run_check(const arguments& args, const place& where) {
+  const auto file = fs::absolute(args.file).lexically_normal().string();
+  const auto body = with_live_line(args, "unpacking and checking " + args.file,
+                                   [&] { return check(where, file); });
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(body->dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  else
+    print_check(*body, file);
+  return exit_code::ok;
 }
 
 } // namespace
@@ -159,6 +273,8 @@ int run_restore(const arguments& args) {
   const auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);
+  if (args.check)
+    return run_check(args, *where);
   const auto manifest = with_live_line(args, "unpacking and checking " + args.file, [&] {
     return restore(*where, fs::absolute(args.file).lexically_normal().string());
   });

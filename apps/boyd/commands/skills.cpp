@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../skill_files.hpp"
 #include "../terminal.hpp"
@@ -72,7 +73,7 @@ void show_list(const json& body, const terminal& t) {
                    rows_of(c, "paths").empty() ? std::string()
                                                : rows_of(c, "paths").front().get<std::string>()});
   if (waiting.rows() > 0)
-    print("\n" + waiting.render(t) + "review them: boyd skills review\n");
+    print("\n" + waiting.render(t) + as_hint("review them: boyd skills review") + "\n");
 }
 
 std::string line_of(const char* name, const std::string& text) {
@@ -173,7 +174,8 @@ int review(const arguments& args) {
   }
   for (const auto& c : waiting) {
     const auto id = short_id(text_of(c, "id"));
-    print(candidate_text(c) + "decide: boyd skills approve " + id + " (or reject, defer)\n\n");
+    print(candidate_text(c) + as_hint("decide: boyd skills approve ") + id +
+          " (or reject, defer)\n\n");
   }
   if (waiting.empty())
     print("No candidates to review.\n");
@@ -233,7 +235,7 @@ int print_text_taken(const arguments& args, const result<std::string>& done) {
   const bool is_draft = text_of(answer, "action") == "draft";
   const auto next = is_draft ? args.id : text_of(answer, "skill");
   print((is_draft ? "drafted: " : "imported, not yet approved: ") + text_of(answer, "skill") +
-        "\napprove it with: boyd skills approve " + next + "\n");
+        as_hint("\napprove it with: boyd skills approve ") + next + "\n");
   return exit_code::ok;
 }
 

@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../screen.hpp"
@@ -50,7 +51,8 @@ std::string node_line(const json& body, const terminal& t) {
                                 draining ? "stopping" : "running") +
                         (t.has_width() ? "\n " : "") + " as process " + text_of(node, "pid") +
                         " since " + moment_of(node, "started_at")
-                  : "  " + t.paint(colour::warn, "not running");
+                  : "  " + t.paint(colour::warn, "not running") + "\n" +
+                        hint_lines(as_hint("start it with: boyd node"), 2, t);
   std::string about = "home " + text_of(node, "home") + "  store " + text_of(node, "store") +
                       "  version " + text_of(node, "version");
   line += "\n  " + wrapped(about, room(t), 2);
@@ -165,7 +167,7 @@ std::string kernels_table(const json& body, const terminal& t) {
          latest.empty() ? none : brief_moment_of(latest, "started_at", t),
          {status.empty() ? none : status, colour_of_status(status)},
          latest.empty() ? none : text_of(latest, "succeeded") + "/" + text_of(latest, "dispatched"),
-         brief_moment_of(k, "next_slot", t)});
+         flag_in(part_of(body, "node"), "running") ? brief_moment_of(k, "next_slot", t) : "-"});
   }
   return rows.render(t, "  ");
 }
@@ -224,7 +226,7 @@ std::string reservations_line(const json& body) {
   return "  " + std::to_string(open) + (open == 1 ? " reservation holds " : " reservations hold ") +
          text_of(held, "tokens") + " tokens and " + text_of(held, "cost") +
          " dollars of today's budget, the oldest since " + moment_of(held, "since") +
-         "; list them: boyd cost\n";
+         as_hint("; list them: boyd cost\n");
 }
 
 /// Who shares the database with this node; nothing when nobody does. The database forgets no node:
@@ -245,10 +247,10 @@ std::string nodes_table(const json& body, const terminal& t) {
   }
   if (rows.rows() + gone < 2)
     return {};
-  return rows.render(t, "  ") + (gone == 0
-                                     ? ""
-                                     : "  and " + std::to_string(gone) +
-                                           " not seen for a day (listed by: boyd status --json)\n");
+  return rows.render(t, "  ") +
+         (gone == 0 ? ""
+                    : "  and " + std::to_string(gone) +
+                          as_hint(" not seen for a day (listed by: boyd status --json)\n"));
 }
 
 std::string queue_line(const json& body, const terminal& t) {
@@ -295,8 +297,11 @@ std::string render(const json& body, const terminal& t, bool parts) {
     out += t.paint(colour::good, "No problems.") + "\n";
   else
     out += t.paint(colour::warn, "needs attention") + "\n";
-  for (const auto& line : lines)
-    out += wrapped(std::string(bullet) + in_user_zone(line), t.width, bullet.size()) + "\n";
+  for (const auto& line : lines) {
+    // What an agent says stays as it is.
+    const auto told = line.starts_with("agent ") ? line : as_hint(line);
+    out += wrapped(std::string(bullet) + in_user_zone(told), t.width, bullet.size()) + "\n";
+  }
   out += "\n" + t.paint(colour::bold, "kernels") + "\n" + kernels_table(body, t);
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
   if (const auto budgets = budgets_table(body, t) + reservations_line(body); !budgets.empty())

@@ -56,6 +56,9 @@ class home_layout {
   std::string run() const { return home_ + "/run"; }
   std::string lock() const { return run() + "/lock"; }
   std::string control_socket() const { return run() + "/control.sock"; }
+  /// Stays: what a node in the background logs, and what an earlier one logged.
+  std::string log() const { return run() + "/node.log"; }
+  std::string earlier_log() const { return log() + ".1"; }
   /// Left by a signal handler as the process dies.
   std::string crash_note() const { return run() + "/crash"; }
   /// Stays: the node's id.
