@@ -13,6 +13,8 @@ namespace boyd::app {
 namespace {
 
 /// A path in a table that has to fit: paths differ at their ends.
+constexpr std::size_t line_characters = 300;
+
 std::string shown_path(const std::string& path, const terminal& t) {
   constexpr std::size_t least = 32;
   constexpr std::size_t others = 60; // characters of the other columns
@@ -21,6 +23,39 @@ std::string shown_path(const std::string& path, const terminal& t) {
 }
 
 void render_decisions(const json& body, const terminal& t) {
+/// Agents that are due between two cycles.
+void render_waiting(const json& body, const terminal& t) {
+  for (const auto& d : rows_of(body, "decisions")) {
+    const auto due = moment_of(d, "due_at");
+    const auto cycle = moment_of(d, "runs_at");
+    if (due == "-" || due == cycle)
+      continue;
+    const auto line = text_of(d, "agent_id") + ": due at " + due +
+                      (cycle == "-" ? ", but its kernel has no cycle after that"
+                                    : ", runs in the cycle of " + cycle);
+    print(t.paint(colour::faint, folded(line, t)) + "\n");
+  }
+}
+
+/// A plan is made of what the node has read.
+void render_file(const json& file, const terminal& t) {
+  const auto path = text_of(file, "path");
+  const auto warn = [&](const std::string& line) {
+    print(t.paint(colour::warn, folded(line, t)) + "\n");
+  };
+  if (flag_in(file, "has_errors"))
+    return warn(path + " has changed, and has errors: this plan is of the configuration that the "
+                       "node read before. Show the errors: boyd config validate");
+  const auto changes = rows_of(file, "changes");
+  if (changes.empty())
+    return;
+  warn(path + " has changed since the node read it. This plan does not have these changes:");
+  for (const auto& c : changes)
+    if (c.is_string())
+      print(folded("  " + one_line(c.get<std::string>(), line_characters), t) + "\n");
+  warn("Apply them with: boyd reload");
+}
+
   table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
   for (const auto& d : rows_of(body, "decisions")) {
     const auto agent = text_of(d, "agent_id");
@@ -31,7 +66,7 @@ void render_decisions(const json& body, const terminal& t) {
         size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
     auto reason = text_of(d, "reason");
     if (auto detail = text_of(d, "detail"); !detail.empty())
-      reason += (reason.empty() ? "" : ": ") + detail;
+      reason += (reason.empty() ? "" : ": ") + in_user_zone(detail);
     rows.add_cells({agent,
                     {runs ? "dispatch" : "skip", runs ? colour::good : colour::warn},
                     reason.empty() ? "-" : reason,
@@ -39,6 +74,7 @@ void render_decisions(const json& body, const terminal& t) {
   }
   print(rows.render(t));
   if (const auto planner = part_of(body, "planner"); text_of(planner, "type") == "llm") {
+  render_waiting(body, t);
     const auto model = text_of(planner, "model");
     print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
           " which of these to run, at most " + text_of(planner, "max_dispatches") +
@@ -51,12 +87,17 @@ std::string fate_of(const json& item) {
   return flag_in(item, "failed") ? "failed" : text_of(item, "as");
 }
 
-void render_agent_context(const json& agent, const terminal& t) {
+void render_agent_context(const json& agent, const std::string& file, const terminal& t) {
   const auto context = part_of(agent, "context");
   const auto items = rows_of(context, "items");
   if (items.empty()) {
-    print("\n" + text_of(agent, "agent_id") +
-          " reads only its prompt; to add a file, set context: [\"@README.md\"]\n");
+    const auto id = text_of(agent, "agent_id");
+    const auto line = id +
+                      " reads only its prompt. To give it files, add this below \"agent_id: " + id +
+                      "\" in " + file + ":";
+    print("\n" + folded(line, t) + "\n  context: [\"@README.md\"]\n" +
+          folded("or give them to all agents of the kernel: boyd context add @README.md", t) +
+          "\n");
     return;
   }
   print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
@@ -89,8 +130,10 @@ void render_prompts(const json& list, const terminal& t) {
 
 void render_plan(const json& body, const terminal& t, bool prompts) {
   render_decisions(body, t);
+  const auto file = part_of(body, "configuration");
+  render_file(file, t);
   for (const auto& a : rows_of(body, "agents"))
-    render_agent_context(a, t);
+    render_agent_context(a, text_of(file, "path"), t);
   if (prompts)
     render_prompts(rows_of(body, body.contains("agents") ? "agents" : "specs"), t);
 }

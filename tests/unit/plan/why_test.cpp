@@ -42,7 +42,7 @@ plan::why_input history() {
   in.occurrences[2].late = true;
   in.decisions = {decided("c2", "a", "running", "dispatch d1", "2026-02-13T10:20:01Z"),
                   decided("c1", "a", "", "", "2026-02-13T10:10:01Z"),
-                  decided("c1", "b", "cooldown", "next run at X", "2026-02-13T10:10:01Z")};
+                  decided("c1", "b", "cooldown", "over at X", "2026-02-13T10:10:01Z")};
   in.next_slot = at("2026-02-13T10:40:00Z");
   return in;
 }
@@ -68,7 +68,7 @@ TEST_CASE("why: the kernel at a time, with every agent's decision") {
   CHECK(says(answer, "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1."));
   CHECK(says(answer, "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   CHECK(says(answer, "Agent b was not dispatched in cycle c1 at 2026-02-13T10:10:01Z because its "
-                     "cooldown was not over (next run at X)."));
+                     "cooldown was not over (over at X)."));
 }
 
 TEST_CASE("why: an agent's latest decision, or the one at a time") {
