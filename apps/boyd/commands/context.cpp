@@ -1,3 +1,4 @@
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
@@ -146,7 +147,7 @@ void render_buffer(const json& body, const terminal& t) {
                          : rows.render(t));
 }
 
-void render_change(const json& body, const terminal&) {
+void render_change(const json& body, const terminal& t) {
   const auto tell = [&](const char* key, const std::string& what) {
     for (const auto& one : rows_of(body, key))
       if (one.is_string())
@@ -155,7 +156,16 @@ void render_change(const json& body, const terminal&) {
   tell("removed", "removed: ");
   tell("added", "added: ");
   tell("known", "already present: ");
-  print(std::to_string(rows_of(body, "items").size()) + " references in total\n");
+  print(counted(rows_of(body, "items").size(), "reference") + " in total\n");
+  for (const auto& p : rows_of(body, "problems")) {
+    std::string agents;
+    for (const auto& a : rows_of(p, "agents"))
+      if (a.is_string())
+        agents += (agents.empty() ? "" : ", ") + a.get<std::string>();
+    const auto line = text_of(p, "path") + " would be left out of runs of " + agents + ": " +
+                      text_of(p, "reason") + " (below " + text_of(p, "workspace") + ")";
+    print(t.paint(colour::warn, folded(printable(line), t)) + "\n");
+  }
 }
 
 void render_content(const json& body, const terminal& t) {
