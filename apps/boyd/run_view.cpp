@@ -1,6 +1,7 @@
 #include "run_view.hpp"
 
 #include "boyd/queue/dispatch_ids.hpp"
+#include "counted.hpp"
 #include "terminal.hpp"
 #include "time_view.hpp"
 
@@ -17,10 +18,6 @@ constexpr double microdollars = 1e6;
 void append(std::string& line, const std::string& part) {
   if (!part.empty())
     line += (line.empty() ? "" : ", ") + part;
-}
-
-std::string amount(std::int64_t n, const char* one, const char* many) {
-  return std::to_string(n) + " " + (n == 1 ? one : many);
 }
 
 } // namespace
@@ -102,9 +99,9 @@ std::string figures_of(const json& dispatch) {
   const auto usage = part_of(dispatch, "usage");
   std::string line;
   if (const auto turns = number_of(usage, "turns"); turns > 0)
-    append(line, amount(turns, "turn", "turns"));
+    append(line, counted(turns, "turn"));
   if (const auto calls = number_of(usage, "tool_calls"); calls > 0)
-    append(line, amount(calls, "tool call", "tool calls"));
+    append(line, counted(calls, "tool call"));
   if (const auto denied = number_of(usage, "denied"); denied > 0) {
     std::string names;
     for (const auto& name : rows_of(usage, "denials"))
