@@ -44,7 +44,7 @@ std::optional<hold> held_by_quiet_hours(const plan_input& in) {
 std::optional<hold> held_by_run(const std::string& agent_id, const plan_input& in) {
   for (const dispatch& d : in.latest)
     if (d.agent_id == agent_id && !is_final(d.status))
-      return hold{"running", "dispatch " + d.dispatch_id + " of cycle " + d.cycle_id + " is " +
+      return hold{"running", "run " + d.dispatch_id + " of cycle " + d.cycle_id + " is " +
                                  std::string{name_of(d.status)}};
   return std::nullopt;
 }

@@ -1,5 +1,6 @@
 #include "boyd/plan/why.hpp"
 
+#include "boyd/core/failure_words.hpp"
 #include "boyd/plan/llm_planner.hpp"
 #include "boyd/plan/llm_reducer.hpp"
 #include "boyd/plan/slots.hpp"
@@ -26,7 +27,7 @@ std::string_view phrase_of(std::string_view reason) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> phrases{{
       {"disabled", "it is disabled in the configuration"},
       {"paused", "it was paused"},
-      {"running", "its previous dispatch was still active"},
+      {"running", "its previous run was still active"},
       {"schedule", "its own schedule was not due"},
       {"cooldown", "its cooldown was not over"},
       {"budget", "its budget was spent"},
@@ -157,7 +158,8 @@ std::string end_sentence(const dispatch* run) {
     break;
   }
   const auto& why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
-  return " It failed (" + std::string(name_of(run->outcome.failure)) + ")" +
+  const std::string reason(why_no_retry(run->outcome.failure));
+  return " It failed" + (reason.empty() ? "" : "; " + reason) +
          (why.empty() ? "." : ": " + why + (why.ends_with('.') ? "" : "."));
 }
 

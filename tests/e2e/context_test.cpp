@@ -693,13 +693,13 @@ TEST_CASE("cleanup: what ended executions have left goes with their dispatches",
   CHECK(said.json()["executions"] == 1);
   CHECK(said.json()["contents"] == 1);
   CHECK(fs::exists(gone));
-  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 1 execution"));
+  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 1 record"));
   CHECK_FALSE(fs::exists(gone));
   CHECK_FALSE(fs::exists(object));
   const auto record = record_of(h.home, kept);
   const std::string named = record["attempts"][0]["turns"][0]["snapshot"]["items"][0]["hash"];
   CHECK(fs::exists(h.home.file("context/objects/" + named.substr(0, 2) + "/" + named)));
-  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 0 executions"));
+  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 0 records"));
 }
 
 } // namespace boyd::context_test

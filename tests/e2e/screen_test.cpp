@@ -81,7 +81,11 @@ TEST_CASE("no row of a table is wider than 80 columns", "[e2e][screen]") {
   CHECK_THAT(status, !Contains("RESTARTS") && Contains("a-kernel-with"));
   CHECK_THAT(shown(home, {"status", "--parts"}), Contains("RESTARTS") && Contains("librarian"));
   CHECK_THAT(home.run({"status"}).out,
-             Contains("failed; not retried, since the same input would fail again: "));
+             Contains("failed; not tried again, because the same input would fail again: "));
+  CHECK_THAT(home.run({"why", "nightly-import-of-all-invoices"}).out,
+             Contains("It failed; not tried again, because the same input would fail again: "));
+  // Each had one attempt.
+  CHECK_THAT(home.run({"dispatches"}).out, !Contains("TRY"));
 }
 
 TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") {

@@ -58,9 +58,9 @@ std::string line_of(const char* name, const std::string& text) {
 std::string request_text(const json& a) {
   std::string out = line_of("approval", text_of(a, "approval_id"));
   out += line_of("state", text_of(a, "state") +
-                              (flag_in(a, "held") ? ", for the next run of the dispatch" : ""));
+                              (flag_in(a, "held") ? ", for the next attempt of the run" : ""));
   out += line_of("agent", text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"));
-  out += line_of("dispatch", text_of(a, "dispatch_id"));
+  out += line_of("run", text_of(a, "dispatch_id"));
   out += line_of("why", text_of(a, "reason"));
   out += line_of("workspace", text_of(a, "workspace"));
   out += line_of("asked", moment_of(a, "created_at"));

@@ -13,9 +13,9 @@ namespace boyd::app {
 
 namespace {
 
-/// A path in a table that has to fit: paths differ at their ends.
 constexpr std::size_t line_characters = 300;
 
+/// A path in a table that has to fit: paths differ at their ends.
 std::string shown_path(const std::string& path, const terminal& t) {
   constexpr std::size_t least = 32;
   constexpr std::size_t others = 60; // characters of the other columns
@@ -23,7 +23,6 @@ std::string shown_path(const std::string& path, const terminal& t) {
                        : path;
 }
 
-void render_decisions(const json& body, const terminal& t) {
 /// Agents that are due between two cycles.
 void render_waiting(const json& body, const terminal& t) {
   for (const auto& d : rows_of(body, "decisions")) {
@@ -57,6 +56,7 @@ void render_file(const json& file, const terminal& t) {
   warn("Apply them with: boyd reload");
 }
 
+void render_decisions(const json& body, const terminal& t) {
   table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
   for (const auto& d : rows_of(body, "decisions")) {
     const auto agent = text_of(d, "agent_id");
@@ -69,13 +69,13 @@ void render_file(const json& file, const terminal& t) {
     if (auto detail = text_of(d, "detail"); !detail.empty())
       reason += (reason.empty() ? "" : ": ") + in_user_zone(detail);
     rows.add_cells({agent,
-                    {runs ? "dispatch" : "skip", runs ? colour::good : colour::warn},
+                    {runs ? "run" : "skip", runs ? colour::good : colour::warn},
                     reason.empty() ? "-" : reason,
                     size});
   }
   print(rows.render(t));
-  if (const auto planner = part_of(body, "planner"); text_of(planner, "type") == "llm") {
   render_waiting(body, t);
+  if (const auto planner = part_of(body, "planner"); text_of(planner, "type") == "llm") {
     const auto model = text_of(planner, "model");
     print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
           " which of these to run, at most " + text_of(planner, "max_dispatches") +
@@ -130,9 +130,9 @@ void render_prompts(const json& list, const terminal& t) {
 }
 
 void render_plan(const json& body, const terminal& t, bool prompts) {
-  render_decisions(body, t);
   const auto file = part_of(body, "configuration");
   render_file(file, t);
+  render_decisions(body, t);
   for (const auto& a : rows_of(body, "agents"))
     render_agent_context(a, text_of(file, "path"), t);
   if (prompts)

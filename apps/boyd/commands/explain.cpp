@@ -73,9 +73,8 @@ void render_problems(const json& body, const terminal& t, bool with_detail) {
 }
 
 void render_replay(const json& body, const terminal& t, const arguments& args) {
-  print("execution " + text_of(body, "dispatch_id") + " of " +
-        printable(text_of(body, "agent_id")) + ", rebuilt from its record and " +
-        text_of(body, "contents") + " stored contents\n");
+  print("run " + text_of(body, "dispatch_id") + " of " + printable(text_of(body, "agent_id")) +
+        ", rebuilt from its record and " + text_of(body, "contents") + " stored contents\n");
   render_texts(body, t);
   const auto explanation = part_of(body, "explanation");
   const bool recorded = flag_in(explanation, "recorded");
@@ -163,10 +162,10 @@ void render_both(const json& body, const terminal& t) {
 
 void render_reevaluation(const json& body, const terminal& t, bool with_texts) {
   const auto drift = part_of(body, "drift");
-  print("execution " + text_of(body, "dispatch_id") + " of " +
-        printable(text_of(body, "agent_id")) + ", asked again: " +
-        printable(text_of(body, "model")) + " at provider " + text_of(body, "provider") + ", " +
-        text_of(body, "tokens") + " tokens, $" + text_of(body, "cost") + "\n");
+  print("run " + text_of(body, "dispatch_id") + " of " + printable(text_of(body, "agent_id")) +
+        ", asked again: " + printable(text_of(body, "model")) + " at provider " +
+        text_of(body, "provider") + ", " + text_of(body, "tokens") + " tokens, $" +
+        text_of(body, "cost") + "\n");
   print("  drift         " + share_of(drift, "whole") + "   0: identical, 1: nothing in common\n" +
         "    citations   " + share_of(drift, "citations") + "   which texts the answer names\n" +
         "    actions     " + share_of(drift, "actions") + "   which tools it called, and how\n" +

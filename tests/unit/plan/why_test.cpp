@@ -40,7 +40,7 @@ plan::why_input history() {
       slot("2026-02-13T10:20:00Z", occurrence_state::open, "c2"),
       slot("2026-02-13T10:10:00Z", occurrence_state::ran, "c1")};
   in.occurrences[2].late = true;
-  in.decisions = {decided("c2", "a", "running", "dispatch d1", "2026-02-13T10:20:01Z"),
+  in.decisions = {decided("c2", "a", "running", "run d1", "2026-02-13T10:20:01Z"),
                   decided("c1", "a", "", "", "2026-02-13T10:10:01Z"),
                   decided("c1", "b", "cooldown", "over at X", "2026-02-13T10:10:01Z")};
   in.next_slot = at("2026-02-13T10:40:00Z");
@@ -75,7 +75,7 @@ TEST_CASE("why: an agent's latest decision, or the one at a time") {
   auto in = history();
   in.agent_id = "a";
   CHECK(says(explain_why(in), "Agent a was not dispatched in cycle c2 at 2026-02-13T10:20:01Z "
-                              "because its previous dispatch was still active (dispatch d1)."));
+                              "because its previous run was still active (run d1)."));
   in.at = at("2026-02-13T10:10:00Z");
   CHECK(says(explain_why(in), "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   in.at = at("2026-02-13T10:31:00Z");
@@ -104,7 +104,8 @@ TEST_CASE("why: how the run of a decision ended") {
   in.runs[0].outcome.failure = failure_class::deterministic;
   in.runs[0].outcome.error = "exit code 3";
   const auto answer = explain_why(in);
-  CHECK(says(answer, decided + " It failed (deterministic): exit code 3."));
+  CHECK(says(answer, decided + " It failed; not tried again, because the same input would fail "
+                               "again: exit code 3."));
   CHECK_THAT(answer.json, Catch::Matchers::Contains(R"("dispatch_id":"d7")") &&
                               Catch::Matchers::Contains(R"("status":"failed")"));
 }
