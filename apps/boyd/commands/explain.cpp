@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 /// What a run was, and whether it can be put together again: explain, replay.
@@ -255,6 +256,55 @@ int replay_policy(const arguments& args) {
       });
 }
 
+// -- the page on a screen
+
+/// What the page says for a program that wrote nothing; empty: it wrote something.
+std::string words_of_silence(const json& record) {
+  const auto attempts = rows_of(record, "attempts");
+  const auto outcome = attempts.empty() ? json::object() : part_of(attempts.back(), "outcome");
+  const auto summary = text_of(outcome, "summary");
+  return summary == "exit code " + text_of(outcome, "exit_code")
+             ? "- **In its own words:** `" + summary + "`"
+             : std::string();
+}
+
+/// The page without the sections in which there is nothing, which its last line names, and without
+/// the line `silence`. The record's own page stays as it is.
+std::string without_empty_sections(std::string_view page, std::string_view silence) {
+  std::string out;
+  std::string empty;
+  std::string section; // the lines of one, from its heading on
+  std::string name;
+  std::size_t lines = 0;
+  bool is_none = false; // the latest line says so
+  const auto end_section = [&] {
+    if (!name.empty() && lines == 1 && is_none)
+      empty += (empty.empty() ? "" : ", ") + name;
+    else
+      out += section;
+    section.clear();
+    name.clear();
+    lines = 0;
+  };
+  for (const auto line : split(page, '\n')) {
+    const bool is_heading = line.starts_with("## ");
+    const bool is_label = line.starts_with("**") && line.ends_with(":**");
+    if (is_heading || is_label) {
+      end_section();
+      name = is_heading ? line.substr(3) : line.substr(2, line.size() - 5);
+    } else if (!trim(line).empty()) {
+      ++lines;
+      is_none = line.starts_with("- (none)");
+    }
+    if (silence.empty() || line != silence)
+      section += std::string(line) + "\n";
+  }
+  end_section();
+  while (out.ends_with("\n\n"))
+    out.pop_back();
+  return empty.empty() ? out : out + "\nNothing to show under: " + empty + ".\n";
+}
+
 } // namespace
 
 int run_explain(const arguments& args) {
@@ -266,7 +316,11 @@ int run_explain(const arguments& args) {
                                                       {"graph", yes_or_no(o.graph)}});
   return ask_and_print(args, request, [](const json& body, const terminal& t) {
     const auto text = text_of(body, "markdown");
-    print(t.is_tty ? folded(joined_paragraphs(printable(text)), t) : text);
+    if (!t.is_tty)
+      return print(text);
+    const auto page =
+        without_empty_sections(printable(text), words_of_silence(part_of(body, "record")));
+    print(folded(joined_paragraphs(page), t));
   });
 }
 
