@@ -211,6 +211,11 @@ void say_past(std::vector<std::string>& out, const why_input& in, const facts& f
 }
 
 void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  if (in.last_decided)
+    out.push_back("Agent " + in.agent_id +
+                  " is no longer configured in boyd.yaml, so it does not " +
+                  "run any more; the last decision about it was made at " +
+                  format_rfc3339(*in.last_decided) + ".");
   for (const pause_record* p : f.pauses)
     out.push_back((p->agent_id.empty() ? "Kernel " + p->kernel_id : "Agent " + p->agent_id) +
                   " has been paused since " + format_rfc3339(p->since) + ": " +
@@ -272,6 +277,7 @@ std::string to_json(const why_input& in, const facts& f,
   out["next_slot"] = time_or_null(in.next_slot);
   out["next_agent_slot"] = time_or_null(in.next_agent_slot);
   out["next_agent_cycle"] = time_or_null(in.next_agent_cycle);
+  out["last_decided"] = time_or_null(in.last_decided);
   out["sentences"] = sentences;
   // Reasons are free text from rows: bad UTF-8 is replaced, for an answer must not throw.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -296,6 +296,18 @@ TEST_CASE("a dispatch of an agent that is gone is not queued again", "[e2e]") {
   CHECK(refused.code != 0);
   CHECK_THAT(refused.err, Contains("agent default/a is no longer configured"));
   CHECK(home.run({"dispatches", "show", id, "--json"}).json()["dispatch"]["status"] == "done");
+  const auto why = home.run({"why", "a"});
+  CHECK(why.code == 0);
+  CHECK_THAT(why.out, Contains("Agent a is no longer configured in boyd.yaml") &&
+                          Contains("the last decision about it was made at ") &&
+                          Contains("Agent a was dispatched in cycle "));
+  CHECK_THAT(home.run({"why", "never"}).err, Contains("no such agent: never"));
+  CHECK_THAT(home.run({"why", "b"}).out, !Contains("no longer configured"));
+  const auto page = home.run({"explain", "a"});
+  CHECK(page.code == 0);
+  CHECK(page.out.starts_with("# Run of `a`"));
+  CHECK_THAT(page.err, Contains("the agent default/a is no longer configured in boyd.yaml"));
+  CHECK_THAT(home.run({"explain", "never"}).err, Contains("no run or agent has this name: never"));
 }
 
 TEST_CASE("findings stand under a sentence that names the file", "[e2e]") {

@@ -1,6 +1,7 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../live_line.hpp"
+#include "../run_view.hpp"
 #include "adapters/yaml/yaml.hpp"
 #include "asking.hpp"
 #include "boyd/core/limits.hpp"
@@ -316,6 +317,9 @@ int run_explain(const arguments& args) {
                                                       {"graph", yes_or_no(o.graph)}});
   return ask_and_print(args, request, [](const json& body, const terminal& t) {
     const auto text = text_of(body, "markdown");
+    if (flag_in(body, "removed"))
+      print_note("the agent " + agent_of(body) + " is no longer configured in boyd.yaml (when it " +
+                 "ran last: boyd why " + shell_word(text_of(body, "agent_id")) + ")");
     if (!t.is_tty)
       return print(text);
     const auto page =

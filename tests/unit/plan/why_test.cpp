@@ -85,6 +85,17 @@ TEST_CASE("why: an agent's latest decision, or the one at a time") {
   CHECK(says(explain_why(in), "No recorded decision about agent new for it."));
 }
 
+TEST_CASE("why: an agent that is no longer configured") {
+  auto in = history();
+  in.agent_id = "a";
+  CHECK_THAT(explain_why(in).json, Catch::Matchers::Contains(R"("last_decided":null)"));
+  in.last_decided = at("2026-02-13T10:20:01Z");
+  const auto answer = explain_why(in);
+  CHECK(says(answer, "Agent a is no longer configured in boyd.yaml, so it does not run any more; "
+                     "the last decision about it was made at 2026-02-13T10:20:01Z."));
+  CHECK_THAT(answer.json, Catch::Matchers::Contains(R"("last_decided":"2026-02-13T10:20:01Z")"));
+}
+
 TEST_CASE("why: how the run of a decision ended") {
   auto in = history();
   in.agent_id = "a";
