@@ -15,6 +15,8 @@ namespace {
 constexpr const char* base = "/api/v1/approvals";
 /// Of an id in the table: two requests of one millisecond differ after it.
 constexpr std::size_t shown_id = 18;
+/// Of a request's reason on a screen: else what can be left out is.
+constexpr std::size_t least_reason = 12;
 /// Of one answer of the node.
 constexpr std::size_t largest_page = 1000;
 
@@ -35,10 +37,11 @@ void render_list(const json& body, const terminal& t, bool all) {
                     {state, colour_of_state(state)},
                     text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
                     text_of(a, "tool"),
-                    moment_of(a, "created_at"),
-                    moment_of(a, "expires_at"),
+                    brief_moment_of(a, "created_at", t),
+                    brief_moment_of(a, "expires_at", t),
                     text_of(a, "reason")});
   }
+  rows.drop_when_narrow({"ASKED", "EXPIRES"}, least_reason);
   print(rows.render(t));
   if (flag_in(body, "more"))
     print("… more than these " + std::to_string(items.size()) +
