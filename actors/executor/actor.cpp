@@ -472,7 +472,10 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         if (auto passed = faults::pass("executor.run"); !passed)
           return finish_unstarted(self, passed.error(), failure_class::transient);
         const auto& row = self->state.order.work->row;
-        tell_progress(self, "run", fmt::format("attempt {} of {}", row.attempt, row.max_attempts));
+        tell_progress(self, "run",
+                      row.attempt > 1
+                          ? fmt::format("attempt {} of {}", row.attempt, row.max_attempts)
+                          : std::string("started"));
         const auto& run = self->state.order.agent->run;
         // Its references are read where it works, which may be a worktree.
         if (const auto* cli = std::get_if<config::agent_cli_executor>(&run))

@@ -6,6 +6,7 @@
 #include "boyd/ports/clock.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -144,6 +145,81 @@ std::optional<reader_identity> reader_in(const exchange_ptr& x, const json& body
   return kernel == nullptr ? std::nullopt : reader_of(x, *kernel, text_in_body(body, "agent"));
 }
 
+/// Whether the agents of a kernel can read what was added to its buffer.
+struct reading_trial {
+  exchange_ptr x;
+  const config::kernel* kernel = nullptr;
+  std::vector<context::wanted> references;
+  /// Agents that read below one directory by one policy are told apart by nothing.
+  std::vector<std::vector<const config::agent*>> groups;
+  std::size_t tried = 0; ///< groups
+  json answer;
+};
+
+bool read_alike(const config::agent& a, const config::agent& b, const std::string& kernel_home) {
+  return reading_root(a, kernel_home) == reading_root(b, kernel_home) && a.policy == b.policy &&
+         a.tools == b.tools;
+}
+
+void add_problems(reading_trial& trial, std::vector<context::offered_item> items,
+                  const std::vector<const config::agent*>& group, const std::string& root) {
+  static_cast<void>(commands_to_run(items, trial.references, *group.front(), root));
+  json names = json::array();
+  for (const auto* a : group)
+    names.push_back(a->agent_id);
+  for (const auto& i : items)
+    if (!i.failure.empty())
+      trial.answer["problems"].push_back(
+          {{"path", i.path}, {"reason", i.failure}, {"workspace", root}, {"agents", names}});
+}
+
+/// Group after group; then answers. A group of which the reading part says nothing is passed over:
+/// the references are added whatever comes of this.
+void try_next(const std::shared_ptr<reading_trial>& trial) {
+  const auto& x = trial->x;
+  if (trial->tried == trial->groups.size())
+    return x->reply("context_change", std::move(trial->answer));
+  const auto tried = trial->tried++;
+  const auto& agent = *trial->groups[tried].front();
+  const auto& id = trial->kernel->kernel_id;
+  const auto home = x->self->state.parts.context->kernel_home(id);
+  const auto root = reading_root(agent, home);
+  workspace_request request;
+  request.what = boyd::read_items{root,         reading_scope(root, home, id), trial->references,
+                                  agent.policy, x->configuration->secrets,     {}};
+  ask<workspace_reply>(x->self, x->self->state.parts.workspace, std::move(request),
+                       [trial, tried, root](result<workspace_reply> r) {
+                         if (r)
+                           add_problems(*trial, std::move(r->items), trial->groups[tried], root);
+                         try_next(trial);
+                       });
+}
+
+/// Answers `answer` with `problems`: what of `texts` enabled agents cannot read as it is now.
+void reply_with_problems(const exchange_ptr& x, const config::kernel& kernel,
+                         const std::vector<std::string>& texts, json answer) {
+  const auto home = x->self->state.parts.context->kernel_home(kernel.kernel_id);
+  auto trial = std::make_shared<reading_trial>();
+  trial->x = x;
+  trial->kernel = &kernel;
+  trial->answer = std::move(answer);
+  trial->answer["problems"] = json::array();
+  for (const auto& text : texts)
+    if (auto what = context::parse_declared(text))
+      trial->references.push_back({std::move(*what), context::origin::buffer, false, false, false});
+  for (const auto& a : kernel.agents) {
+    if (!a.enabled || trial->references.empty())
+      continue;
+    const auto group = std::ranges::find_if(
+        trial->groups, [&](const auto& g) { return read_alike(*g.front(), a, home); });
+    if (group != trial->groups.end())
+      group->push_back(&a);
+    else
+      trial->groups.push_back({&a});
+  }
+  try_next(trial);
+}
+
 } // namespace
 
 std::optional<reader_identity> reader_of(const exchange_ptr& x, const config::kernel& kernel,
@@ -258,15 +334,18 @@ void change_context(exchange_ptr x) {
   state_request request;
   request.what = change_buffer{kernel->kernel_id, {std::move(*add), std::move(*remove), clears}};
   ask<state_reply>(x->self, x->self->state.parts.state_writer, std::move(request),
-                   [x, id = kernel->kernel_id](const result<state_reply>& r) {
+                   [x, kernel](const result<state_reply>& r) {
                      if (!r)
                        return x->fail_with(r.error());
                      const auto& b = r->buffer;
-                     x->reply("context_change", {{"kernel_id", id},
-                                                 {"added", b.added},
-                                                 {"known", b.known},
-                                                 {"removed", b.removed},
-                                                 {"items", entries_json(b.after)}});
+                     auto named = b.added;
+                     named.insert(named.end(), b.known.begin(), b.known.end());
+                     reply_with_problems(x, *kernel, named,
+                                         {{"kernel_id", kernel->kernel_id},
+                                          {"added", b.added},
+                                          {"known", b.known},
+                                          {"removed", b.removed},
+                                          {"items", entries_json(b.after)}});
                    });
 }
 

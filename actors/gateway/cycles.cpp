@@ -189,6 +189,23 @@ void read_why(const exchange_ptr& x, const why_ptr& in) {
                    });
 }
 
+/// About an agent that is not configured: it may have been, and then there are decisions about it.
+void read_why_removed(const exchange_ptr& x, const why_ptr& in) {
+  store::list_decisions newest;
+  newest.kernel_id = in->kernel_id;
+  newest.agent_id = in->agent_id;
+  newest.limit = 1;
+  ask_store(x->self, x->self->state.parts.store, std::move(newest),
+            [x, in](const result<store::list_decisions::reply>& rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              if (rows->empty())
+                return x->fail_with(no_such_agent(*x, in->kernel_id, in->agent_id));
+              in->last_decided = rows->front().decided_at;
+              read_why(x, in);
+            });
+}
+
 } // namespace
 
 void list_cycles(exchange_ptr x) {
@@ -350,8 +367,6 @@ void get_why(exchange_ptr x) {
   in->agent_id = x->query("agent");
   in->now = context.ports.clock->now();
   const auto* agent = in->agent_id.empty() ? nullptr : config::find_agent(*kernel, in->agent_id);
-  if (!in->agent_id.empty() && agent == nullptr)
-    return x->fail_with(no_such_agent(*x, kernel->kernel_id, in->agent_id));
   if (const auto at = x->query("at"); !at.empty()) {
     auto t = plan::end_of_moment(at);
     if (!t)
@@ -371,6 +386,8 @@ void get_why(exchange_ptr x) {
   in->node_since = time_of_uuid_v7(context.node_id);
   if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
     in->quiet = plan::is_quiet(*quiet, in->now);
+  if (!in->agent_id.empty() && agent == nullptr)
+    return read_why_removed(x, in);
   read_why(x, in);
 }
 

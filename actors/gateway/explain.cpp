@@ -2,6 +2,7 @@
 
 #include "actors/support/ask.hpp"
 #include "boyd/queue/row_record.hpp"
+#include "boyd/queue/transitions.hpp"
 #include "boyd/record/replay.hpp"
 
 #include <algorithm>
@@ -21,53 +22,70 @@ constexpr milliseconds reading_time = 2min;
 
 constexpr const char* how_to_list = "list them with: boyd dispatches ls";
 
+/// Its kernel is there, and it is not. Of other kernels nothing is known: `boyd improve` has its
+/// own.
+bool is_removed(const exchange& x, const record::execution& e) {
+  const auto* kernel = x.configuration->find_kernel(e.kernel_id);
+  return kernel != nullptr && config::find_agent(*kernel, e.agent_id) == nullptr;
+}
+
 bool is_agent(const exchange& x, const std::string& id) {
   return std::ranges::any_of(x.configuration->kernels, [&](const config::kernel& k) {
     return config::find_agent(k, id) != nullptr;
   });
 }
 
-/// The newest dispatch that has run, of one agent or of all.
-void find_newest(const exchange_ptr& x, const std::string& agent_id, execution_reader then) {
+/// The newest dispatch that has run, of one agent or of all; `otherwise` is called where there is
+/// none.
+void find_newest_run(const exchange_ptr& x, const std::string& agent_id, execution_reader then,
+                     std::function<void()> otherwise) {
   store::list_dispatches op;
   op.kernel_id = x->query("kernel");
   op.agent_id = agent_id;
   op.ended_only = true;
   op.limit = looked_through;
-  ask_store(
-      x->self, x->self->state.parts.store, op,
-      [x, agent_id, then = std::move(then)](const result<std::vector<dispatch>>& rows) {
-        if (!rows)
-          return x->fail_with(rows.error());
-        const auto ran = std::ranges::find_if(*rows, [](const dispatch& d) { return d.fence > 0; });
-        if (ran == rows->end())
-          return x->fail_with(
-              {errc::not_found,
-               agent_id.empty() ? "no runs yet" : "the agent " + agent_id + " has not run yet",
-               {},
-               agent_id.empty() ? "run a cycle: boyd cycle" : "run it: boyd run " + agent_id});
-        then(ran->dispatch_id);
-      });
+  ask_store(x->self, x->self->state.parts.store, op,
+            [x, then = std::move(then),
+             otherwise = std::move(otherwise)](const result<std::vector<dispatch>>& rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              const auto ran =
+                  std::ranges::find_if(*rows, [](const dispatch& d) { return d.fence > 0; });
+              if (ran == rows->end())
+                return otherwise();
+              then(ran->dispatch_id);
+            });
+}
+
+/// The same of an agent that is configured, or of all: that there is none is answered.
+void find_newest_run_of(const exchange_ptr& x, const std::string& agent_id, execution_reader then) {
+  find_newest_run(x, agent_id, std::move(then), [x, agent_id] {
+    x->fail_with({errc::not_found,
+                  agent_id.empty() ? "no runs yet" : "the agent " + agent_id + " has not run yet",
+                  {},
+                  agent_id.empty() ? "run a cycle: boyd cycle" : "run it: boyd run " + agent_id});
+  });
 }
 
 void find_by_id(const exchange_ptr& x, const std::string& id, execution_reader then) {
   ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
             [x, id, then = std::move(then)](const result<std::optional<dispatch>>& r) {
-              if (!r) {
-                auto e = r.error();
-                if (e.next.empty())
-                  e.next = how_to_list;
-                return x->fail_with(e);
-              }
-              if (*r)
+              if (r && *r)
                 return then((*r)->dispatch_id);
               // Its record may outlive its row for a while.
-              if (id.size() == whole_id)
+              if (r && id.size() == whole_id)
                 return then(id);
-              x->fail_with({errc::not_found,
-                            "no such execution, agent or beginning of an id: " + id,
-                            {},
-                            std::string(how_to_list) + "; `last` is the newest one"});
+              if (!r && r.error().code != errc::invalid_argument)
+                return x->fail_with(r.error());
+              auto e = error{errc::not_found,
+                             "no run or agent has this name: " + id,
+                             {},
+                             std::string(how_to_list) + "; `last` is the newest one"};
+              // More than one begins with it.
+              if (!r && id.size() >= queue::min_id_prefix)
+                e = r.error();
+              // The agent may have been taken out of the configuration.
+              find_newest_run(x, id, then, [x, e] { x->fail_with(e); });
             });
 }
 
@@ -155,9 +173,9 @@ json problems_json(const record::replay_report& r) {
 
 void find_execution(const exchange_ptr& x, const std::string& id, execution_reader then) {
   if (id == "last")
-    return find_newest(x, {}, std::move(then));
+    return find_newest_run_of(x, {}, std::move(then));
   if (is_agent(*x, id))
-    return find_newest(x, id, std::move(then));
+    return find_newest_run_of(x, id, std::move(then));
   find_by_id(x, id, std::move(then));
 }
 
@@ -173,6 +191,7 @@ void explain_run(exchange_ptr x, const std::string& id) {
                            {"cycle_id", e.cycle_id},
                            {"agent_id", e.agent_id},
                            {"fate", record::name_of(record::fate_of(e))},
+                           {"removed", is_removed(*x, e)},
                            {"markdown", r.text},
                            {"recommendations", advice_json(e)},
                            {"record", json::parse(r.record, nullptr, false)}});

@@ -54,9 +54,9 @@ std::optional<inspect_graph> question_of(const exchange_ptr& x) {
   g.what = q->what;
   g.subject = x->query("subject");
   if (q->wants_subject && g.subject.empty())
-    return refuse(bad_parameter("missing parameter: subject", "subject",
-                                g.what == kind::lineage ? "use the name of a skill"
-                                                        : "use the id of an execution"));
+    return refuse(
+        bad_parameter("missing parameter: subject", "subject",
+                      g.what == kind::lineage ? "use the name of a skill" : "use the id of a run"));
   g.from = x->query("from");
   g.to = x->query("to");
   g.type = x->query("type");

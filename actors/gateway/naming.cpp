@@ -55,7 +55,7 @@ error not_found(const exchange& x, const std::string& name) {
   auto known = agent_ids(x, {});
   known.emplace_back(newest_run);
   return {errc::not_found,
-          "no dispatch or agent has this name: " + name,
+          "no run or agent has this name: " + name,
           {},
           did_you_mean(name, known, advice)};
 }

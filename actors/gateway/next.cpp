@@ -20,7 +20,8 @@ struct fire {
   utc_time at{};
   const config::kernel* kernel = nullptr;
   std::vector<std::string> agents{};
-  std::string quiet{}; ///< why nothing runs then after all
+  std::string quiet{};       ///< why nothing runs then after all
+  json due = json::object(); ///< by agent: since when it is due, where that is earlier
 };
 
 /// An agent that is in none of the rows.
@@ -50,20 +51,24 @@ void add_kernel(timetable& to, const config::kernel& k, const std::string& only,
   const auto quiet = plan::make_quiet_rules(k.quiet, zones);
   const auto every = plan::fire_times(k, nullptr, *cycles, nullptr, now, count);
   std::vector<fire> rows;
-  for (const auto t : only.empty() ? every : std::vector<utc_time>{})
-    row_at(rows, k, t);
+  for (const auto& t : only.empty() ? every : std::vector<plan::fire_time>{})
+    row_at(rows, k, t.at);
   for (const auto& a : k.agents) {
     if (!only.empty() && a.agent_id != only)
       continue;
     const auto own = a.when ? plan::schedule_rule::make(*a.when, zones) : cycles;
-    std::vector<utc_time> times;
+    std::vector<plan::fire_time> times;
     if (a.enabled && own)
       times = a.when ? plan::fire_times(k, &a, *cycles, &*own, now, count) : every;
-    if (times.empty() || (only.empty() && (every.empty() || times.front() > every.back())))
-      to.others.push_back({&k, &a, times.empty() ? std::nullopt : std::optional(times.front())});
-    for (const auto t : times)
-      if (!only.empty() || (!every.empty() && t <= every.back()))
-        row_at(rows, k, t).agents.push_back(a.agent_id);
+    if (times.empty() || (only.empty() && (every.empty() || times.front().at > every.back().at)))
+      to.others.push_back({&k, &a, times.empty() ? std::nullopt : std::optional(times.front().at)});
+    for (const auto& t : times)
+      if (!only.empty() || (!every.empty() && t.at <= every.back().at)) {
+        auto& row = row_at(rows, k, t.at);
+        row.agents.push_back(a.agent_id);
+        if (t.due != t.at)
+          row.due[a.agent_id] = to_json(std::optional(t.due));
+      }
   }
   for (auto& row : rows)
     if (const auto hours = quiet ? plan::is_quiet(*quiet, row.at) : std::nullopt)
@@ -80,6 +85,7 @@ void reply_next(const exchange_ptr& x, timetable& all, std::size_t count) {
     items.push_back({{"at", to_json(std::optional(f.at))},
                      {"kernel_id", f.kernel->kernel_id},
                      {"agents", f.agents},
+                     {"due", f.due},
                      {"quiet", f.quiet.empty() ? json(nullptr) : json(f.quiet)}});
   }
   json others = json::array();

@@ -2,10 +2,12 @@
 #include "actors/gateway/context.hpp"
 #include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/reload.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/context_level.hpp"
 #include "boyd/memory/tokens.hpp"
 #include "boyd/plan/agent_prompt.hpp"
+#include "boyd/plan/next_run.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/recent_results.hpp"
 #include "boyd/plan/schedule.hpp"
@@ -14,6 +16,7 @@
 
 #include <charconv>
 #include <memory>
+#include <utility>
 
 namespace boyd::gateway_impl {
 
@@ -26,6 +29,9 @@ struct dry_run {
   const config::kernel* kernel = nullptr;
   plan::plan_input input;
   std::optional<reader_identity> reader; ///< of the one agent that is asked about
+  std::optional<plan::schedule_rule> cycles;
+  std::vector<plan::quiet_rule> quiet;
+  json file = json::object(); ///< of the configuration: {path, changes, has_errors}
 };
 
 using dry_run_ptr = std::shared_ptr<dry_run>;
@@ -46,12 +52,28 @@ bool is_asked_about(const dry_run& run, const std::string& agent_id) {
   return !run.reader || run.reader->agent->agent_id == agent_id;
 }
 
+/// Of an agent that waits for a time, which that is, and the first cycle from then on.
+json plan_decision_json(const dry_run& run, const agent_decision& d) {
+  auto out = to_json(d);
+  const auto* agent = config::find_agent(*run.kernel, d.agent_id);
+  const bool waits = d.reason == "schedule" || d.reason == "cooldown";
+  std::optional<utc_time> due;
+  std::optional<utc_time> cycle;
+  if (agent != nullptr && waits)
+    due = plan::ready_at(*run.kernel, *agent, run.input);
+  if (due && run.cycles)
+    cycle = plan::next_run(*run.kernel, *agent, run.input, *run.cycles, run.quiet, std::nullopt);
+  out["due_at"] = to_json(due);
+  out["runs_at"] = to_json(cycle);
+  return out;
+}
+
 /// `agents`: what the one agent that is asked about would be told; null: all are.
 void reply_plan(const dry_run_ptr& run, const plan::plan_output& output, json agents) {
   json decisions = json::array();
   for (const auto& d : output.decisions)
     if (is_asked_about(*run, d.agent_id))
-      decisions.push_back(to_json(d));
+      decisions.push_back(plan_decision_json(*run, d));
   json specs = json::array();
   for (const auto& s : output.specs)
     if (is_asked_about(*run, s.agent_id))
@@ -62,6 +84,7 @@ void reply_plan(const dry_run_ptr& run, const plan::plan_output& output, json ag
                        {"prompt_characters", count_characters(s.prompt)}});
   json body{{"kernel_id", run->kernel->kernel_id},
             {"planner", planner_json(*run->kernel)},
+            {"configuration", run->file},
             {"decisions", std::move(decisions)},
             {"specs", std::move(specs)}};
   if (!agents.is_null())
@@ -188,6 +211,25 @@ void read_files(const dry_run_ptr& run) {
                    });
 }
 
+/// Whether the file has changed since the node read it. A file that nobody can read just now says
+/// nothing: status tells of it.
+void read_file_of(const dry_run_ptr& run) {
+  const auto& p = run->x->self->state.parts;
+  const auto& path = run->x->configuration->path;
+  run->file = {{"path", path}, {"changes", json::array()}, {"has_errors", false}};
+  if (!p.context->parse_configuration)
+    return read_files(run);
+  ask<workspace_reply>(run->x->self, p.workspace, workspace_request{{}, read_configuration{path}},
+                       [run](const result<workspace_reply>& r) {
+                         if (r && r->configuration)
+                           run->file["changes"] =
+                               config::changes(*run->x->configuration, **r->configuration);
+                         else if (r)
+                           run->file["has_errors"] = true;
+                         read_files(run);
+                       });
+}
+
 } // namespace
 
 utc_time since_of(const store::get_facts::reply& facts, utc_time now) {
@@ -217,13 +259,17 @@ void get_plan(exchange_ptr x) {
   run->input.now = context.ports.clock->now();
   run->input.values.time = format_rfc3339(run->input.now);
   run->input.make_id = [] { return std::string("dry-run"); };
-  if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
-    run->input.quiet = plan::is_quiet(*quiet, run->input.now);
+  if (auto cycles = plan::schedule_rule::make(kernel->when, *context.ports.zones))
+    run->cycles = std::move(*cycles);
+  if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones)) {
+    run->quiet = std::move(*quiet);
+    run->input.quiet = plan::is_quiet(run->quiet, run->input.now);
+  }
   for (const auto& a : kernel->agents)
     if (a.when)
       if (auto rule = plan::schedule_rule::make(*a.when, *context.ports.zones))
         run->input.schedules.emplace(a.agent_id, std::move(*rule));
-  read_files(run);
+  read_file_of(run);
 }
 
 } // namespace boyd::gateway_impl

@@ -129,14 +129,14 @@ void retry_dispatch(exchange_ptr x, const std::string& id) {
     if (nobody_runs(*x, d))
       return x->fail_with({errc::refused,
                            "agent " + d.kernel_id + "/" + d.agent_id +
-                               " is no longer configured, so nothing would run the dispatch",
+                               " is no longer configured, so nothing would run this again",
                            d.dispatch_id, "add the agent to boyd.yaml again, then retry"});
     ask_store(x->self, x->self->state.parts.store, store::retry_dispatch{d.dispatch_id},
               [x, id = d.dispatch_id](result<store::retry_dispatch::reply> r) {
                 if (!r)
                   return x->fail_with(r.error());
                 if (r->result == settle_result::stale)
-                  return x->fail_with({errc::conflict, "the dispatch is running", id,
+                  return x->fail_with({errc::conflict, "the run has not ended", id,
                                        "wait until it ends, or cancel it first"});
                 reply_transition(x, "dispatch_retry", id, r->result, r->was);
               });
@@ -154,7 +154,7 @@ void cancel_dispatch(exchange_ptr x, const std::string& id) {
                 if (r->was != dispatch_status::running)
                   return reply_transition(x, "dispatch_cancel", id, r->result, r->was);
                 if (r->lease_owner != p.context->node_id)
-                  return x->fail_with({errc::conflict, "the dispatch runs on another node", id,
+                  return x->fail_with({errc::conflict, "the run is on another node", id,
                                        "cancel it there: " + r->lease_owner});
                 // It runs here: its dispatcher ends it and settles it as cancelled.
                 // Said again, lest it was lost: of this attempt only, for another may follow.

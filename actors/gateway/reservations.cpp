@@ -39,7 +39,7 @@ std::string why_open(const holder& h) {
     return "its " + what + " is active, or its node has died; the call is settled when it ends";
   if (h.status.empty())
     return "its " + what + " no longer has a record, so its usage is unknown";
-  return "its " + what + " has ended (the " + (h.cycle ? "cycle" : "dispatch") + " is " + h.status +
+  return "its " + what + " has ended (the " + what + " is " + h.status +
          ") without reporting its usage; the call counts as the maximum";
 }
 

@@ -262,13 +262,10 @@ void announce_ends(self_pointer self) {
   for (const auto& d : s.cycle->rows()) {
     if (!is_final(d.status) || !s.told.insert(d.dispatch_id).second)
       continue;
-    std::string text(name_of(d.status));
-    if (d.outcome.failure != failure_class::none)
-      text += " (" + std::string(name_of(d.outcome.failure)) + ")";
     const auto& why = d.status == dispatch_status::done || d.outcome.error.empty()
                           ? d.outcome.summary
                           : d.outcome.error;
-    announce(self, "act", d.agent_id, text + ": " + why);
+    announce(self, "act", d.agent_id, std::string(name_of(d.status)) + ": " + why);
   }
 }
 

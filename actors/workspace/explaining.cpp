@@ -29,7 +29,7 @@ result<kept_execution> kept_of(const node_context& context, const std::string& d
   auto text = context.ports.files->read(path, most_record_bytes);
   const bool is_missing = text ? text->empty() : text.error().code == errc::not_found;
   if (is_missing)
-    return fail(errc::not_found, "no record of this execution", path,
+    return fail(errc::not_found, "no record of this run", path,
                 "it has not started, an older version ran it, or the power failed during the run; "
                 "see: boyd dispatches show " +
                     dispatch_id);

@@ -312,12 +312,12 @@ result<kept_patch> find_patch(const std::vector<kept_patch>& all, const std::str
         found.push_back(&p);
   if (found.empty())
     return fail(errc::not_found,
-                "no patch has this name: " + name + (run.empty() ? "" : ", run " + run), {},
+                "no patch has this name: " + name + (run.empty() ? "" : ", attempt " + run), {},
                 "boyd patches ls --all");
   const bool is_role = name == "last" || found.front()->agent_id == name;
   for (const auto* p : found)
     if (!is_role && p->dispatch_id != found.front()->dispatch_id)
-      return fail(errc::invalid_argument, "more than one dispatch begins with " + name, {},
+      return fail(errc::invalid_argument, "more than one run has an id with " + name, {},
                   "write more of the id: boyd patches ls --all");
   const auto open = std::ranges::find_if(found, [](const kept_patch* p) { return !p->applied_at; });
   return open == found.end() ? *found.front() : **open;

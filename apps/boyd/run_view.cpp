@@ -1,6 +1,8 @@
 #include "run_view.hpp"
 
+#include "boyd/core/failure_words.hpp"
 #include "boyd/queue/dispatch_ids.hpp"
+#include "counted.hpp"
 #include "terminal.hpp"
 #include "time_view.hpp"
 
@@ -17,10 +19,6 @@ constexpr double microdollars = 1e6;
 void append(std::string& line, const std::string& part) {
   if (!part.empty())
     line += (line.empty() ? "" : ", ") + part;
-}
-
-std::string amount(std::int64_t n, const char* one, const char* many) {
-  return std::to_string(n) + " " + (n == 1 ? one : many);
 }
 
 } // namespace
@@ -40,21 +38,34 @@ std::string agent_of(const json& dispatch) {
   return text_of(dispatch, "kernel_id") + "/" + text_of(dispatch, "agent_id");
 }
 
+std::string attempt_of(const json& dispatch) {
+  return number_of(dispatch, "attempt") < 2 ? std::string()
+                                            : ", attempt " + text_of(dispatch, "attempt") + " of " +
+                                                  text_of(dispatch, "max_attempts");
+}
+
+std::string no_retry_of(const json& dispatch) {
+  const auto of = failure_class_from(text_of(dispatch, "failure_class"));
+  const auto why =
+      text_of(dispatch, "status") == "failed" && of ? why_no_retry(*of) : std::string_view{};
+  return why.empty() ? std::string() : "; " + std::string(why);
+}
+
 std::string headline_of(const json& dispatch) {
-  auto line = "dispatch " + short_id_of(dispatch) + " of " + agent_of(dispatch) + ": " +
+  auto line = "run " + short_id_of(dispatch) + " of " + agent_of(dispatch) + ": " +
               text_of(dispatch, "status");
   if (text_of(dispatch, "status") == "running")
     line += " for " + time_between(dispatch, "started_at", "finished_at");
   else if (const auto when = moment_of(dispatch, "started_at"); when != "-")
     line += ", started " + when;
-  return line + ", attempt " + text_of(dispatch, "attempt") + " of " +
-         text_of(dispatch, "max_attempts");
+  return line + attempt_of(dispatch);
 }
 
 std::string ending_of(const json& dispatch) {
   auto line = text_of(dispatch, "status");
   if (const auto took = time_between(dispatch, "started_at", "finished_at"); !took.empty())
     line += " after " + took;
+  line += no_retry_of(dispatch);
   const auto why = text_of(dispatch, "error");
   return why.empty() ? line : line + ": " + one_line(why, reason_characters);
 }
@@ -74,20 +85,22 @@ result<void> find_run(const json& dispatch, const std::string& run, json& found)
   found = dispatch;
   if (run == newest)
     return {};
-  return fail(errc::not_found, "no such run of this dispatch: " + run,
-              text_of(dispatch, "dispatch_id"), "existing runs: " + known + newest);
+  return fail(errc::not_found, "no such attempt of this run: " + run,
+              text_of(dispatch, "dispatch_id"), "existing attempts: " + known + newest);
 }
 
 std::string end_of_run(const json& earlier) {
-  const auto failure = text_of(earlier, "failure");
-  return text_of(earlier, "to") +
-         (failure.empty() || failure == "none" ? "" : " (" + failure + ")");
+  const auto to = text_of(earlier, "to");
+  return to == "retry"     ? "failed, tried again"
+         : to == "release" ? "returned to the queue"
+         : to == "rescue"  ? "its node was lost"
+                           : to;
 }
 
 std::string headline_of_run(const json& dispatch, const json& earlier) {
-  return "run " + text_of(earlier, "fence") + " of dispatch " + short_id_of(dispatch) + " of " +
+  return "attempt " + text_of(earlier, "fence") + " of run " + short_id_of(dispatch) + " of " +
          agent_of(dispatch) + ": " + end_of_run(earlier) + ", started " +
-         moment_of(earlier, "started_at") + ", attempt " + text_of(earlier, "attempt");
+         moment_of(earlier, "started_at");
 }
 
 std::string ending_of_run(const json& earlier) {
@@ -102,9 +115,9 @@ std::string figures_of(const json& dispatch) {
   const auto usage = part_of(dispatch, "usage");
   std::string line;
   if (const auto turns = number_of(usage, "turns"); turns > 0)
-    append(line, amount(turns, "turn", "turns"));
+    append(line, counted(turns, "turn"));
   if (const auto calls = number_of(usage, "tool_calls"); calls > 0)
-    append(line, amount(calls, "tool call", "tool calls"));
+    append(line, counted(calls, "tool call"));
   if (const auto denied = number_of(usage, "denied"); denied > 0) {
     std::string names;
     for (const auto& name : rows_of(usage, "denials"))

@@ -17,20 +17,26 @@ std::string short_id_of(const json& dispatch);
 /// "default/clock".
 std::string agent_of(const json& dispatch);
 
-/// "dispatch 6a2f9d41 of default/clock: running for 12.0 s, attempt 1 of 3".
+/// ", attempt 2 of 3"; empty for the first one.
+std::string attempt_of(const json& dispatch);
+
+/// "; not tried again, because the same input would fail again"; empty unless it has failed.
+std::string no_retry_of(const json& dispatch);
+
+/// "run 6a2f9d41 of default/clock: running for 12.0 s, attempt 2 of 3".
 std::string headline_of(const json& dispatch);
 
-/// "failed after 2.4 s: exit code 1: no answer".
+/// "failed after 2.4 s; no attempt is left: exit code 1: no answer".
 std::string ending_of(const json& dispatch);
 
 /// The run of that number, into `found`: one of the earlier ones (that have a `to`), or the
 /// dispatch itself, for its newest. Error `not_found` with the numbers there are.
 result<void> find_run(const json& dispatch, const std::string& run, json& found);
 
-/// Where an earlier run led, and why: "failed (deterministic)".
+/// Where an earlier run led: "failed, tried again".
 std::string end_of_run(const json& earlier);
 
-/// "run 1 of dispatch 6a2f9d41 of default/clock: done, started 2026-02-13 11:00:00 CET, attempt 1".
+/// "attempt 1 of run 6a2f9d41 of default/clock: done, started 2026-02-13 11:00:00 CET".
 std::string headline_of_run(const json& dispatch, const json& earlier);
 
 /// As ending_of, of an earlier run.

@@ -66,7 +66,7 @@ result<execution_facts> facts_of_execution(const inspection& in, const std::stri
   if (!facts)
     return fail(std::move(facts.error()));
   if (facts->empty())
-    return fail(errc::not_found, "no facts about this execution", execution,
+    return fail(errc::not_found, "no facts about this run", execution,
                 "list runs with: boyd dispatches ls");
   execution_facts all;
   for (const auto& f : *facts) {
@@ -186,12 +186,12 @@ result<std::string> find_execution(const inspection& in, const std::string& text
   if (!found.empty())
     return found;
   if (fitting.size() > 1)
-    return fail(errc::conflict, "more than one execution matches", text,
+    return fail(errc::conflict, "more than one run matches", text,
                 "use more characters of the id: " + bare(*fitting.begin()) + " or " +
                     bare(*fitting.rbegin()));
   if (fitting.empty())
     return fail(errc::not_found,
-                "no execution or agent has this name" +
+                "no run or agent has this name" +
                     (looked_at < most_lines_looked_at
                          ? std::string()
                          : " in the newest " + std::to_string(looked_at) + " facts"),

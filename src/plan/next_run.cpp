@@ -32,10 +32,10 @@ std::optional<utc_time> next_run(const config::kernel& kernel, const config::age
   return std::nullopt;
 }
 
-std::vector<utc_time> fire_times(const config::kernel& kernel, const config::agent* agent,
-                                 const schedule_rule& cycles, const schedule_rule* own,
-                                 utc_time now, std::size_t count) {
-  std::vector<utc_time> times;
+std::vector<fire_time> fire_times(const config::kernel& kernel, const config::agent* agent,
+                                  const schedule_rule& cycles, const schedule_rule* own,
+                                  utc_time now, std::size_t count) {
+  std::vector<fire_time> times;
   const auto start_of = [&](utc_time slot) { return cycles.due_at(kernel.kernel_id, slot); };
   // What was due since the last cycle runs in the next one.
   auto last = cycles.latest_at_or_before(now);
@@ -45,11 +45,12 @@ std::vector<utc_time> fire_times(const config::kernel& kernel, const config::age
   auto since = last.value_or(now);
   for (int looked_at = 0; slot && times.size() < count && looked_at < slots_looked_at;
        ++looked_at) {
+    utc_time due{};
     if (own != nullptr) {
       const auto wanted = own->next_after(since);
       if (!wanted)
         break;
-      const auto due = own->due_at(kernel.kernel_id + "/" + agent->agent_id, *wanted);
+      due = own->due_at(kernel.kernel_id + "/" + agent->agent_id, *wanted);
       // The slot at that very moment will do.
       slot = std::max(*slot, cycles.latest_at_or_before(due).value_or(*slot));
       while (slot && start_of(*slot) < due)
@@ -57,7 +58,8 @@ std::vector<utc_time> fire_times(const config::kernel& kernel, const config::age
       if (!slot)
         break;
     }
-    times.push_back(start_of(*slot));
+    const auto start = start_of(*slot);
+    times.push_back({start, own != nullptr ? due : start});
     since = *slot;
     slot = cycles.next_after(*slot);
   }

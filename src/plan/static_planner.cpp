@@ -44,7 +44,7 @@ std::optional<hold> held_by_quiet_hours(const plan_input& in) {
 std::optional<hold> held_by_run(const std::string& agent_id, const plan_input& in) {
   for (const dispatch& d : in.latest)
     if (d.agent_id == agent_id && !is_final(d.status))
-      return hold{"running", "dispatch " + d.dispatch_id + " of cycle " + d.cycle_id + " is " +
+      return hold{"running", "run " + d.dispatch_id + " of cycle " + d.cycle_id + " is " +
                                  std::string{name_of(d.status)}};
   return std::nullopt;
 }
@@ -98,10 +98,10 @@ std::optional<hold> held_by_time(const config::kernel& kernel, const config::age
     const agent_slot slot = slot_of(*rule, kernel.kernel_id + "/" + id, id, in);
     if (!slot.due)
       return hold{"schedule",
-                  slot.next ? "next run at " + format_rfc3339(*slot.next) : "no further runs"};
+                  slot.next ? "due at " + format_rfc3339(*slot.next) : "no further runs"};
   }
   if (const auto next = cooled_at(agent, in); next > in.now)
-    return hold{"cooldown", "next run at " + format_rfc3339(next)};
+    return hold{"cooldown", "over at " + format_rfc3339(next)};
   return std::nullopt;
 }
 

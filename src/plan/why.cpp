@@ -1,5 +1,6 @@
 #include "boyd/plan/why.hpp"
 
+#include "boyd/core/failure_words.hpp"
 #include "boyd/plan/llm_planner.hpp"
 #include "boyd/plan/llm_reducer.hpp"
 #include "boyd/plan/slots.hpp"
@@ -26,7 +27,7 @@ std::string_view phrase_of(std::string_view reason) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> phrases{{
       {"disabled", "it is disabled in the configuration"},
       {"paused", "it was paused"},
-      {"running", "its previous dispatch was still active"},
+      {"running", "its previous run was still active"},
       {"schedule", "its own schedule was not due"},
       {"cooldown", "its cooldown was not over"},
       {"budget", "its budget was spent"},
@@ -157,7 +158,8 @@ std::string end_sentence(const dispatch* run) {
     break;
   }
   const auto& why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
-  return " It failed (" + std::string(name_of(run->outcome.failure)) + ")" +
+  const std::string reason(why_no_retry(run->outcome.failure));
+  return " It failed" + (reason.empty() ? "" : "; " + reason) +
          (why.empty() ? "." : ": " + why + (why.ends_with('.') ? "" : "."));
 }
 
@@ -209,6 +211,11 @@ void say_past(std::vector<std::string>& out, const why_input& in, const facts& f
 }
 
 void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  if (in.last_decided)
+    out.push_back("Agent " + in.agent_id +
+                  " is no longer configured in boyd.yaml, so it does not " +
+                  "run any more; the last decision about it was made at " +
+                  format_rfc3339(*in.last_decided) + ".");
   for (const pause_record* p : f.pauses)
     out.push_back((p->agent_id.empty() ? "Kernel " + p->kernel_id : "Agent " + p->agent_id) +
                   " has been paused since " + format_rfc3339(p->since) + ": " +
@@ -270,6 +277,7 @@ std::string to_json(const why_input& in, const facts& f,
   out["next_slot"] = time_or_null(in.next_slot);
   out["next_agent_slot"] = time_or_null(in.next_agent_slot);
   out["next_agent_cycle"] = time_or_null(in.next_agent_cycle);
+  out["last_decided"] = time_or_null(in.last_decided);
   out["sentences"] = sentences;
   // Reasons are free text from rows: bad UTF-8 is replaced, for an answer must not throw.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);

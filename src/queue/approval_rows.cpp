@@ -105,8 +105,8 @@ result<store::find_approval::reply> carry_out(approval_rows& rows, const store::
   if (found.empty())
     return store::find_approval::reply{};
   if (found.size() > 1 && found.front().approval_id != op.approval_id)
-    return fail(errc::invalid_argument, "more than one approval begins with " + op.approval_id,
-                "store", "use more characters of the id");
+    return fail(errc::invalid_argument, "more than one approval begins with " + op.approval_id, {},
+                "use more characters of the id");
   auto& row = found.front();
   const bool lives = rows.run_lives(row.matter.dispatch_id, row.fence);
   auto trail = rows.trail(row.approval_id);

@@ -18,7 +18,7 @@ using namespace store;
 using problem = std::optional<error>;
 
 error wrong(std::string what) {
-  return error{errc::invalid_argument, std::move(what), "store", {}};
+  return error{errc::invalid_argument, std::move(what), {}, {}};
 }
 
 /// Nesting of `[` and `{` outside strings: checked before a parser may recurse.
@@ -120,7 +120,7 @@ problem check(const take_back& op) {
 
 problem check(const find_dispatch& op) {
   if (op.dispatch_id.size() < min_id_prefix)
-    return wrong("a dispatch id needs at least " + std::to_string(min_id_prefix) + " characters");
+    return wrong("the id of a run needs at least " + std::to_string(min_id_prefix) + " characters");
   return {};
 }
 

@@ -23,16 +23,15 @@ std::string on_one_line(std::string_view text) {
 }
 
 std::string fate_of(const settlement& end) {
-  const auto failed = "failed (" + std::string(name_of(end.outcome.failure)) + ")";
   switch (end.to) {
   case settle_to::done:
     return "done";
   case settle_to::failed:
-    return failed;
+    return "failed (" + std::string(name_of(end.outcome.failure)) + ")";
   case settle_to::cancelled:
     return "cancelled";
   case settle_to::retry:
-    return failed + ", next attempt in " + plan::show_length(end.delay);
+    return "failed, next attempt in " + plan::show_length(end.delay);
   case settle_to::release:
     break;
   }

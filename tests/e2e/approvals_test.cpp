@@ -32,6 +32,9 @@ TEST_CASE("approvals: an action waits for a person who sees it, and is done once
   CHECK_THAT(shown.out, Contains("echo done >> effects") && Contains("/bin/sh -c") &&
                             Contains(asked["hash"].get<std::string>()));
   CHECK_THAT(home.run({"approvals"}).out, Contains(id.substr(0, 18)) && Contains("run_command"));
+  // The id is whole on a narrow screen, too: it is what the person types.
+  CHECK_THAT(boyd_run({"--home", home.path(), "approvals"}, {{"COLUMNS", "80"}}).out,
+             Contains("\n" + id.substr(0, 18) + "  pending"));
 
   const auto approved = home.run({"approvals", "approve", id, "--reason", "as agreed"});
   INFO(approved.err);

@@ -268,8 +268,8 @@ TEST_CASE("an empty or wrong path is not taken for the standard one", "[e2e]") {
 
 TEST_CASE("questions that find nothing say so", "[e2e]") {
   const home_of_boyd home;
-  CHECK(home.run({"dispatches"}).out == "No dispatches yet; run a cycle: boyd cycle\n");
-  CHECK(home.run({"dispatches", "ls", "--status", "failed"}).out == "No matching dispatches.\n");
+  CHECK(home.run({"dispatches"}).out == "No runs yet; run a cycle: boyd cycle\n");
+  CHECK(home.run({"dispatches", "ls", "--status", "failed"}).out == "No matching runs.\n");
   // A slip in a filter is not taken for an empty queue.
   const auto slip = home.run({"dispatches", "ls", "--agent", "nobody"});
   CHECK(slip.code == 1);
@@ -320,6 +320,18 @@ TEST_CASE("a dispatch of an agent that is gone is not queued again", "[e2e]") {
   CHECK(refused.code != 0);
   CHECK_THAT(refused.err, Contains("agent default/a is no longer configured"));
   CHECK(home.run({"dispatches", "show", id, "--json"}).json()["dispatch"]["status"] == "done");
+  const auto why = home.run({"why", "a"});
+  CHECK(why.code == 0);
+  CHECK_THAT(why.out, Contains("Agent a is no longer configured in boyd.yaml") &&
+                          Contains("the last decision about it was made at ") &&
+                          Contains("Agent a was dispatched in cycle "));
+  CHECK_THAT(home.run({"why", "never"}).err, Contains("no such agent: never"));
+  CHECK_THAT(home.run({"why", "b"}).out, !Contains("no longer configured"));
+  const auto page = home.run({"explain", "a"});
+  CHECK(page.code == 0);
+  CHECK(page.out.starts_with("# Run of `a`"));
+  CHECK_THAT(page.err, Contains("the agent default/a is no longer configured in boyd.yaml"));
+  CHECK_THAT(home.run({"explain", "never"}).err, Contains("no run or agent has this name: never"));
 }
 
 TEST_CASE("findings stand under a sentence that names the file", "[e2e]") {
@@ -402,16 +414,16 @@ kernels:
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   const auto id = row["dispatch_id"].get<std::string>();
-  CHECK_THAT(home.run({"dispatches", "show", id}).out, !Contains("earlier runs"));
+  CHECK_THAT(home.run({"dispatches", "show", id}).out, !Contains("earlier attempts"));
   const auto status_of = [&](const std::string& which) {
     return home.run({"dispatches", "show", which, "--json"}).json()["dispatch"]["status"];
   };
   REQUIRE(home.run({"dispatches", "retry", id}).code == 0);
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto shown = home.run({"dispatches", "show", id}).out;
-  CHECK_THAT(shown, Contains("earlier runs\nRUN  TRY  STARTED"));
-  CHECK_THAT(shown, Contains("\n1    1    2"));
-  CHECK_THAT(shown, Contains("--run RUN"));
+  CHECK_THAT(shown, Contains("earlier attempts\nN  TRY  STARTED"));
+  CHECK_THAT(shown, Contains("\n1  1    2"));
+  CHECK_THAT(shown, Contains("--run N"));
   CHECK(home.run({"dispatches", "show", id, "--run", "1"}).out == "run 1\n");
   CHECK(home.run({"dispatches", "show", id, "--run", "1", "--json"}).json()["to"] == "done");
   // The cycle does not wait for it: what the data ends too early runs again in a node.
@@ -425,16 +437,16 @@ kernels:
   CHECK_THAT(home.run({"dispatches", "show", id, "--run", last}).out, Contains("run "));
   const auto none = home.run({"dispatches", "show", id, "--run", "999"});
   CHECK(none.code == 1);
-  CHECK_THAT(none.err, Contains("next: existing runs: 1, 2"));
+  CHECK_THAT(none.err, Contains("next: existing attempts: 1, 2"));
   const auto first = home.run({"logs", id, "--run", "1"});
   CHECK(first.code == 0);
   CHECK(first.out == "run 1\n");
-  CHECK_THAT(first.err, Contains("run 1 of dispatch ") && Contains(": done, started ") &&
+  CHECK_THAT(first.err, Contains("attempt 1 of run ") && Contains(": done, started ") &&
                             Contains("boyd: done after "));
   const auto unknown = home.run({"logs", id, "--run", "999"});
   CHECK(unknown.code == 1);
   CHECK(unknown.out.empty());
-  CHECK_THAT(unknown.err, Contains("no such run of this dispatch: 999"));
+  CHECK_THAT(unknown.err, Contains("no such attempt of this run: 999"));
   // Listings stay small.
   const auto listed = home.run({"dispatches", "ls", "--json"}).json()["items"];
   for (const auto& item : listed)

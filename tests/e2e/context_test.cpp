@@ -2,6 +2,7 @@
 #include "program.hpp"
 #include "support/pch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -211,10 +212,42 @@ TEST_CASE("context: the kernel's buffer, with and without a node", "[e2e][contex
   CHECK(h.home.run({"context", "add", "@a:5-2"}).code != 0);
 }
 
+TEST_CASE("context: what is added and cannot be read is said at once", "[e2e][context]") {
+  const reading_home h("", "The task.",
+                       "      - {agent_id: elsewhere, executor: {type: command, cwd: /, argv: "
+                       "[\"true\"]}}\n"
+                       "      - {agent_id: off, enabled: false, executor: {type: command, argv: "
+                       "[\"true\"]}}\n");
+  const auto gone = h.home.run({"context", "add", "@gone.md"});
+  CHECK(gone.code == 0);
+  CHECK_THAT(gone.out,
+             Contains("added: @gone.md\n1 reference in total\n") &&
+                 Contains("gone.md would be left out of runs of reader: no such file or directory "
+                          "(below " +
+                          h.repo.path() + ")\n") &&
+                 Contains("runs of elsewhere: no such file or directory (below /)\n"));
+  const auto both = h.home.run({"context", "add", "@README.md", "@gone.md", "--json"}).json();
+  CHECK(both["added"] == json::array({"@README.md"}));
+  CHECK(both["known"] == json::array({"@gone.md"}));
+  CHECK(both["items"].size() == 2);
+  const auto of_reader =
+      std::count_if(both["problems"].begin(), both["problems"].end(),
+                    [](const json& p) { return p["agents"] == json::array({"reader"}); });
+  CHECK(of_reader == 1); // README.md is there
+  h.write("gone.md", "here again\n");
+  const auto back = h.home.run({"context", "add", "@gone.md"});
+  CHECK_THAT(back.out, Contains("already present: @gone.md") && !Contains("runs of reader"));
+  const auto less = h.home.run({"context", "rm", "@gone.md"});
+  CHECK_THAT(less.out, Contains("1 reference in total") && !Contains("left out"));
+}
+
 TEST_CASE("context: a command of the buffer runs only when the policy allows it",
           "[e2e][context]") {
   const reading_home h("");
-  REQUIRE(h.home.run({"context", "add", "@!touch ran"}).code == 0);
+  const auto added = h.home.run({"context", "add", "@!touch ran"});
+  REQUIRE(added.code == 0);
+  CHECK_THAT(added.out, Contains("touch ran would be left out of runs of reader: a command outside "
+                                 "the configuration"));
   const auto prompt = h.prompt_after_cycle();
   CHECK_THAT(prompt, Contains("- touch ran: not read, a command outside the configuration"));
   CHECK_FALSE(fs::exists(h.repo.file("ran")));
@@ -660,13 +693,13 @@ TEST_CASE("cleanup: what ended executions have left goes with their dispatches",
   CHECK(said.json()["executions"] == 1);
   CHECK(said.json()["contents"] == 1);
   CHECK(fs::exists(gone));
-  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 1 execution"));
+  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 1 record"));
   CHECK_FALSE(fs::exists(gone));
   CHECK_FALSE(fs::exists(object));
   const auto record = record_of(h.home, kept);
   const std::string named = record["attempts"][0]["turns"][0]["snapshot"]["items"][0]["hash"];
   CHECK(fs::exists(h.home.file("context/objects/" + named.substr(0, 2) + "/" + named)));
-  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 0 executions"));
+  CHECK_THAT(h.home.run({"cleanup"}).out, Contains("removed: 0 records"));
 }
 
 } // namespace boyd::context_test

@@ -221,7 +221,7 @@ TEST_CASE("explain: options, ids and errors; with a node as without", "[e2e][exp
     CHECK_THAT(none.err, Contains("nobody") && Contains("boyd dispatches ls"));
     const auto gone = k.home.run({verb, "01900000-0000-7000-8000-000000000000"});
     CHECK(gone.code == 1);
-    CHECK_THAT(gone.err, Contains("no record of this execution"));
+    CHECK_THAT(gone.err, Contains("no record of this run"));
   }
   program node(k.home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));

@@ -48,17 +48,20 @@ void check_names(const home_of_boyd& home) {
     CHECK(shown.json().at("dispatch").at("dispatch_id") == id);
     const auto logs = home.run({"logs", name});
     CHECK(logs.out == "first line\nlast\n--- stderr ---\nwarned\n");
-    CHECK_THAT(logs.err, Contains("dispatch " + short_id + " of default/good: done, started "));
+    CHECK_THAT(logs.err, Contains("run " + short_id + " of default/good: done, started "));
     CHECK_THAT(logs.err, Contains("done after "));
   }
   const auto last = home.run({"logs", "last"});
   CHECK(last.out == "broken\n");
-  CHECK_THAT(last.err, Contains("failed after ") && Contains("exit code 7"));
+  CHECK_THAT(last.err, Contains("failed after ") &&
+                           Contains("; not tried again, because the same input would fail again: "
+                                    "exit code 7") &&
+                           !Contains("attempt"));
   CHECK(home.run({"logs"}).out == last.out);
   const auto slip = home.run({"logs", "godo"});
   CHECK(slip.code == 1);
-  CHECK_THAT(slip.err, Contains("no dispatch or agent has this name: godo") &&
-                           Contains("did you mean good?"));
+  CHECK_THAT(slip.err,
+             Contains("no run or agent has this name: godo") && Contains("did you mean good?"));
   const auto never = home.run({"logs", "slow"});
   CHECK(never.code == 1);
   CHECK_THAT(never.err, Contains("agent slow has not run yet") && Contains("boyd run slow"));
@@ -76,7 +79,10 @@ TEST_CASE("logs: output of finished runs, by id, agent and last", "[e2e][logs]")
   CHECK(nothing.code == 1);
   CHECK_THAT(nothing.err, Contains("no runs yet"));
   REQUIRE(home.run({"run", "good"}).code == 0);
-  REQUIRE(home.run({"run", "bad"}).code == 7);
+  const auto bad = home.run({"run", "bad"});
+  REQUIRE(bad.code == 7);
+  CHECK_THAT(bad.err,
+             Contains(": failed; not tried again, because the same input would fail again: "));
   check_names(home);
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready"));

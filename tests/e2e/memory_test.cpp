@@ -155,7 +155,7 @@ TEST_CASE("memory: compact tells first, and then moves", "[memory]") {
   write_file(kernel_file(home, "MEMORY.md"), "## Rules\n- 1\n- 2\n- 3\n\n## Free\n- x\n");
   const auto told = home.run({"memory", "compact"});
   INFO(told.out << told.err);
-  CHECK_THAT(told.out, Contains("MEMORY.md: 1 entries to archive/") && Contains("--yes"));
+  CHECK_THAT(told.out, Contains("MEMORY.md: 1 entry to archive/") && Contains("--yes"));
   CHECK_THAT(read_file(kernel_file(home, "MEMORY.md")), Contains("- 1\n"));
   REQUIRE(home.run({"memory", "compact", "--yes"}).code == 0);
   CHECK(read_file(kernel_file(home, "MEMORY.md")) == "## Rules\n- 2\n- 3\n\n## Free\n- x\n");

@@ -49,7 +49,16 @@ void check_next(const home_of_boyd& home) {
   CHECK(body.at("items")[1].at("agents").size() == 2);
   const auto berlin = run_in(home, "Europe/Berlin", {"next", "rare", "-n", "1"});
   INFO(berlin.err);
-  CHECK_THAT(berlin.out, Contains("-01-01 01:00:00 CET") && Contains("rare"));
+  CHECK_THAT(berlin.out, Contains("-01-01 01:00:00 CET") && Contains("rare") &&
+                             Contains("default/rare: due ") &&
+                             Contains("-01-02 01:00:00 CET, runs in the cycle of "));
+  CHECK(body.at("items")[1].at("due").contains("rare"));
+  const auto plan = run_in(home, "Europe/Berlin", {"plan", "rare"});
+  INFO(plan.err);
+  CHECK_THAT(plan.out, Contains("rare: due at ") &&
+                           Contains("-01-02 01:00:00 CET, runs in the cycle of ") &&
+                           Contains("below \"agent_id: rare\" in " + home.file("boyd.yaml")) &&
+                           Contains("boyd context add @README.md"));
   CHECK_THAT(run_in(home, "Europe/Berlin", {"next", "--utc"}).out, Contains("-01-01 00:00:00Z"));
   CHECK_THAT(home.run({"next"}).out, Contains("default/off: disabled"));
   const auto slip = home.run({"next", "yearyl"});
@@ -158,12 +167,17 @@ TEST_CASE("reload: what changed is told, and a file with errors changes nothing"
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready"));
   CHECK(home.run({"reload"}).out == "Reloaded; nothing changed.\n");
+  CHECK_THAT(home.run({"plan", "rare"}).out, !Contains("has changed"));
   std::string text = agents;
   text.replace(text.find("timeout: 90s"), 12, "timeout: 95s");
   home.write_configuration("node: {chaos: true}\n" + text +
                            "      - agent_id: fresh\n"
                            "        prompt: none\n"
                            "        executor: {type: command, argv: [\"true\"]}\n");
+  const auto old = home.run({"plan", "rare"});
+  INFO(old.err);
+  CHECK_THAT(old.out, Contains("boyd.yaml has changed since the node read it") &&
+                          Contains("  agent default/fresh added\n") && Contains("boyd reload"));
   const auto told = home.run({"reload"});
   INFO(told.err);
   CHECK(told.code == 0);
@@ -171,11 +185,13 @@ TEST_CASE("reload: what changed is told, and a file with errors changes nothing"
                            Contains("  agent default/yearly changed: timeout\n") &&
                            Contains("next start of the node: node.chaos"));
   CHECK(home.run({"run", "fresh"}).code == 0);
+  CHECK_THAT(home.run({"plan"}).out, !Contains("has changed"));
   text.replace(text.find("timeout: 95s"), 12, "timeuot: 95s");
   home.write_configuration(text);
   const auto refused = home.run({"reload"});
   CHECK(refused.code == 4);
   CHECK_THAT(refused.err, Contains("boyd.yaml:8:") && Contains("did you mean timeout?"));
+  CHECK_THAT(home.run({"plan"}).out, Contains("boyd.yaml has changed, and has errors"));
   CHECK(home.run({"run", "fresh"}).code == 0);
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);

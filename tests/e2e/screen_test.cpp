@@ -55,7 +55,10 @@ std::string shown(const home_of_boyd& home, std::vector<std::string> args) {
 
 TEST_CASE("no row of a table is wider than 80 columns", "[e2e][screen]") {
   const home_of_boyd home(team());
-  REQUIRE(home.run({"cycle", "--kernel", "a-kernel-with-a-long-name"}).code == 3);
+  const auto cycle = home.run({"cycle", "--kernel", "a-kernel-with-a-long-name"});
+  REQUIRE(cycle.code == 3);
+  CHECK_THAT(cycle.out, Contains("nightly-import-of-all-invoices failed; not tried again, because "
+                                 "the same input would fail again\n"));
   const std::vector<std::vector<std::string>> verbs{{"dispatches", "ls"},
                                                     {"agents", "ls"},
                                                     {"status"},
@@ -81,7 +84,11 @@ TEST_CASE("no row of a table is wider than 80 columns", "[e2e][screen]") {
   CHECK_THAT(status, !Contains("RESTARTS") && Contains("a-kernel-with"));
   CHECK_THAT(shown(home, {"status", "--parts"}), Contains("RESTARTS") && Contains("librarian"));
   CHECK_THAT(home.run({"status"}).out,
-             Contains("failed; not retried, since the same input would fail again: "));
+             Contains("failed; not tried again, because the same input would fail again: "));
+  CHECK_THAT(home.run({"why", "nightly-import-of-all-invoices"}).out,
+             Contains("It failed; not tried again, because the same input would fail again: "));
+  // Each had one attempt.
+  CHECK_THAT(home.run({"dispatches"}).out, !Contains("TRY"));
 }
 
 TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") {
@@ -93,6 +100,23 @@ TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") 
   on_terminal page({"--home", home.path(), "explain", "a"});
   CHECK(page.finish() == 0);
   CHECK_THAT(page.text(), Contains("only the record that"));
+  // What has nothing to show is one line there, and a section of the record's own page.
+  CHECK_THAT(home.run({"explain", "a"}).out, Contains("## Skill Suggestions\n\n- (none)\n"));
+  CHECK_THAT(page.text(), Contains("Nothing to show under: Skill Suggestions, ") &&
+                              !Contains("(none)") && !Contains("## Skill Suggestions") &&
+                              Contains("## Evidence & Provenance") && Contains("In its own words"));
+}
+
+TEST_CASE("explain on a screen: a program that wrote nothing has no words of its own",
+          "[e2e][screen]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: mute, retry: {max_attempts: 1}, executor: {type: "
+                          "command, argv: [\"false\"]}}\n");
+  REQUIRE(home.run({"run", "mute"}).code == 1);
+  CHECK_THAT(home.run({"explain", "mute"}).out, Contains("**In its own words:** `exit code 1`"));
+  on_terminal page({"--home", home.path(), "explain", "mute"});
+  CHECK(page.finish() == 0);
+  CHECK_THAT(page.text(), Contains("What went wrong") && !Contains("In its own words"));
 }
 
 TEST_CASE("status --watch has the screen for itself, and q ends it", "[e2e][screen]") {

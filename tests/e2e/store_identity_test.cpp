@@ -47,7 +47,7 @@ TEST_CASE("case W9: another store is refused by the node and all commands, and b
   CHECK(home.run({"cycle"}).code == other_store);
   const auto begun = home.run({"store", "begin", "--yes"});
   CHECK(begun.code == 0);
-  CHECK_THAT(begun.out, Contains("0 dispatches, 0 pauses"));
+  CHECK_THAT(begun.out, Contains("0 runs, 0 pauses"));
   CHECK(home.run({"cycle"}).code == 0);
   home.write_configuration(stored_yaml(first));
   CHECK(home.run({"status"}).code == other_store);

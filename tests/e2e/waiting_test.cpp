@@ -48,7 +48,7 @@ void watch_model(const home_of_boyd& home) {
   auto argv = argv_of(home, {"run", "writer"});
   argv.insert(argv.begin(), boyd_binary());
   program run(argv);
-  REQUIRE(run.wait_for_stderr("run writer attempt 1 of "));
+  REQUIRE(run.wait_for_stderr("run writer started\n"));
   REQUIRE(run.wait_for_stderr("run writer turn 1: asking test-model (local)"));
   const auto before = "boyd --home " + home.path() + " approvals approve ";
   REQUIRE(run.wait_for_stderr("wait writer needs approval: " + before));
@@ -85,7 +85,7 @@ TEST_CASE("waiting: a retry is told with its reason, nothing with --json or --qu
   const auto told = home.run({"run", "flaky"});
   INFO(told.err);
   CHECK(told.code == 0);
-  CHECK_THAT(told.err, Contains("wait flaky failed (") && Contains("next attempt in") &&
+  CHECK_THAT(told.err, Contains("wait flaky failed, next attempt in ") &&
                            Contains("run flaky attempt 2 of 2\n"));
   for (const char* option : {"--json", "--quiet"}) {
     std::filesystem::remove(home.file("kernel/default/again"));
@@ -107,11 +107,11 @@ TEST_CASE("waiting: a terminal has one line with what is waited for, and how lon
       args.emplace_back("slow");
     on_terminal wait(args);
     REQUIRE(wait.wait_for("\r\x1b[K"));
-    REQUIRE(wait.wait_for("slow: attempt 1 of "));
+    REQUIRE(wait.wait_for("slow: started"));
     REQUIRE(wait.wait_for(" · "));
     // The next second overwrites it.
     REQUIRE(wait.wait_for("\r\x1b[K"));
-    REQUIRE(wait.wait_for("slow: attempt 1 of "));
+    REQUIRE(wait.wait_for("slow: started"));
     let_go(home);
     CHECK(wait.finish() == 0);
     // What stays on the screen: no step, and each line from its begin.

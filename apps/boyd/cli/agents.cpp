@@ -10,11 +10,12 @@ constexpr std::size_t most_times = 100;
 void add_logs(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* logs = verb(app, "logs", "Show the output of a run, also while it is running.",
                     "boyd logs daily-report -f");
-  logs->add_option("run", args.id, "An agent (its newest run), a dispatch, or last (default: last)")
-      ->type_name("AGENT|DISPATCH");
+  logs->add_option("run", args.id,
+                   "An agent (its newest run), the id of a run, or last (default: last)")
+      ->type_name("AGENT|RUN");
   logs->add_flag("-f,--follow", args.follow, "Follow new output until the run ends");
   logs->add_flag("--turns", args.turns, "Show the conversation with the model and its tools");
-  logs->add_option("--run", args.run, "Show an earlier run (its number in `dispatches show`)")
+  logs->add_option("--run", args.run, "Show an earlier attempt (its number in `dispatches show`)")
       ->check(counting_number)
       ->type_name("N");
   logs->add_option("--kernel", args.kernel, "Kernel of the agent (default: any)")->type_name("ID");
@@ -52,11 +53,11 @@ void add_patches(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* discard = verb(*patches, "discard", "Delete a patch.", "boyd patches discard 6a2f9d41");
   discard->add_flag("--yes", args.yes, "Do not ask for confirmation");
   for (auto* v : {show, apply, discard}) {
-    v->add_option("id", args.id, "A dispatch (its id or part of it), an agent, or last")
+    v->add_option("id", args.id, "A run (its id, or the short id in tables), an agent, or last")
         ->required()
         ->check(not_empty)
         ->type_name("ID");
-    v->add_option("--run", args.run, "Which run of the dispatch (default: the newest open one)")
+    v->add_option("--run", args.run, "Which attempt of the run (default: the newest open one)")
         ->check(counting_number)
         ->type_name("N");
   }

@@ -206,7 +206,8 @@ void command_line::add_actor_verbs() {
 }
 
 void command_line::add_dispatch_verbs() {
-  auto* d = verb(app, "dispatches", "Inspect and change the queue (default command: ls).",
+  auto* d = verb(app, "dispatches",
+                 "Inspect and change runs (dispatches in the queue; default command: ls).",
                  "boyd dispatches ls");
   const auto list_options = [this](CLI::App* a) {
     kernel_option(a, "Only this kernel (default: all kernels)");
@@ -215,30 +216,31 @@ void command_line::add_dispatch_verbs() {
     one_of(a->add_option("--status", args.status, "Only this state"),
            {"pending", "running", "done", "failed", "cancelled"});
     a->add_option("--since", args.since,
-                  std::string("Only dispatches created since: ") + plan::human_time_forms)
+                  std::string("Only runs created since: ") + plan::human_time_forms)
         ->type_name("TIME");
     limit_option(a);
-    a->add_option("--before", args.before, "Only dispatches older than this one (next page)")
+    a->add_option("--before", args.before, "Only runs older than this one (next page)")
         ->type_name("ID");
   };
-  list_options(verb(*d, "ls", "List dispatches, newest first.",
-                    "boyd dispatches ls --status failed --limit 5"));
+  list_options(
+      verb(*d, "ls", "List runs, newest first.", "boyd dispatches ls --status failed --limit 5"));
   const auto id = [this](CLI::App* a) {
     a->add_option("id", args.id,
-                  "A dispatch (its id or part of it), an agent (its newest dispatch), or last")
+                  "A run (its id, or the short id in tables), an agent (its newest run), or last")
         ->required()
         ->type_name("ID");
     kernel_option(a, "Kernel of the agent (default: any)");
   };
-  auto* show = verb(*d, "show", "Show one dispatch: prompt, output and earlier runs.",
-                    "boyd dispatches show 01956c2e-4f1a-7c35");
+  auto* show = verb(*d, "show", "Show one run: prompt, output and earlier attempts.",
+                    "boyd dispatches show 6a2f9d41");
   id(show);
-  show->add_option("--run", args.run, "Show the output of this run only (its number in the table)")
+  show->add_option("--run", args.run,
+                   "Show the output of this attempt only (its number in the table)")
       ->type_name("N");
-  id(verb(*d, "retry", "Queue a finished dispatch again. The output of its earlier runs is kept.",
-          "boyd dispatches retry 01956c2e-4f1a-7c35"));
-  id(verb(*d, "cancel", "Cancel a dispatch. If it is running, it is stopped.",
-          "boyd dispatches cancel 01956c2e-4f1a-7c35"));
+  id(verb(*d, "retry", "Queue a finished run again. The output of its earlier attempts is kept.",
+          "boyd dispatches retry 6a2f9d41"));
+  id(verb(*d, "cancel", "Cancel a run. If it has begun, it is stopped.",
+          "boyd dispatches cancel 6a2f9d41"));
 }
 
 void command_line::add_server_verbs() {
@@ -443,7 +445,7 @@ void command_line::add_release(CLI::App& cost) {
       cost, "release",
       "Correct an open reservation or an estimated call: return the unused part to the budgets.",
       "boyd cost release 01956c2e-4f1a-7c35 --reason \"the provider refused the key\"");
-  release->add_option("id", args.id, "Id of the call or its dispatch, or the beginning of it")
+  release->add_option("id", args.id, "Id of the call or its run, or the beginning of it")
       ->required()
       ->type_name("ID");
   release->add_option("--reason", args.reason, "Reason; recorded")
@@ -507,12 +509,12 @@ void command_line::add_tool_verbs() {
   schema->add_flag("--markdown", args.markdown, "Print a reference in Markdown instead");
   formatter->common[schema].clear();
   auto* cleanup =
-      verb(app, "cleanup", "Delete the records of dispatches that are no longer in the database.",
+      verb(app, "cleanup", "Delete the records of runs that are no longer in the database.",
            "boyd cleanup --dry-run");
   cleanup->add_flag("--dry-run", args.dry_run, "Only show what would be deleted");
   cleanup->footer(
       "A running node does this by itself after node.retention: it deletes the records and turns "
-      "of dispatches that are no longer in the database, then contents that no record refers to.");
+      "of runs that are no longer in the database, then contents that no record refers to.");
   auto* doctor =
       verb(app, "doctor", "Check everything that the node needs, and show how to fix problems.",
            "boyd doctor --provider local");
@@ -613,7 +615,7 @@ std::string kind_of(const CLI::Option& o, const CLI::App& app) {
   if (type == "ID" && family == "approvals")
     return "approvals";
   const bool is_run = family == "dispatches" || family == "patches";
-  return type == "AGENT|DISPATCH" || type == "RUN" || (type == "ID" && is_run) ? "runs" : "";
+  return type == "AGENT|RUN" || type == "RUN" || (type == "ID" && is_run) ? "runs" : "";
 }
 
 cli_option describe(const CLI::Option& o, const CLI::App& app, const command_line& all) {

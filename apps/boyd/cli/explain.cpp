@@ -49,8 +49,8 @@ void add_explain_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
                  "call counts towards the budgets; nothing is learned from it.");
   for (auto* v : {explain, replay}) {
     auto* id = v->add_option("id", args.id,
-                             "The run: its id or the beginning of it, an agent (its newest run), "
-                             "or last");
+                             "The run: its id, or the short id in tables, an agent (its newest "
+                             "run), or last");
     id->check(not_empty)->type_name("ID");
     if (v == explain)
       id->required();

@@ -8,9 +8,9 @@ namespace {
 constexpr std::size_t most_rows = 1000;
 constexpr std::size_t most_depth = 10;
 
-void execution_argument(CLI::App* a, arguments& args) {
-  a->add_option("execution", args.id,
-                "The run: its id or part of it, an agent (its newest run), or last")
+void run_argument(CLI::App* a, arguments& args) {
+  a->add_option("run", args.id,
+                "The run: its id, or the short id in tables, an agent (its newest run), or last")
       ->required()
       ->check(not_empty)
       ->type_name("RUN");
@@ -31,12 +31,10 @@ void since_option(CLI::App* a, arguments& args, const std::string& help) {
 void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* kg =
       verb(app, "kg", "Query the log of facts (default command: learned).", "boyd kg why last");
-  execution_argument(verb(*kg, "trace",
-                          "Show the context and skills that a run read, used and followed.",
-                          "boyd kg trace last"),
-                     args);
-  execution_argument(verb(*kg, "why", "Show the sources of a run's answer.", "boyd kg why report"),
-                     args);
+  run_argument(verb(*kg, "trace", "Show the context and skills that a run read, used and followed.",
+                    "boyd kg trace last"),
+               args);
+  run_argument(verb(*kg, "why", "Show the sources of a run's answer.", "boyd kg why report"), args);
   limit_option(verb(*kg, "stats", "Show how often context items were read, and with what success.",
                     "boyd kg stats --limit 20"),
                args, "Maximum number of items (default: 50)");

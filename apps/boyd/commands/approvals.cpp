@@ -16,6 +16,8 @@ namespace {
 constexpr const char* base = "/api/v1/approvals";
 /// Of an id in the table: two requests of one millisecond differ after it.
 constexpr std::size_t shown_id = 18;
+/// Of a request's reason on a screen: else what can be left out is.
+constexpr std::size_t least_reason = 12;
 /// Of one answer of the node.
 constexpr std::size_t largest_page = 1000;
 
@@ -36,10 +38,11 @@ void render_list(const json& body, const terminal& t, bool all) {
                     {state, colour_of_state(state)},
                     text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
                     text_of(a, "tool"),
-                    moment_of(a, "created_at"),
-                    moment_of(a, "expires_at"),
+                    brief_moment_of(a, "created_at", t),
+                    brief_moment_of(a, "expires_at", t),
                     text_of(a, "reason")});
   }
+  rows.drop_when_narrow({"ASKED", "EXPIRES"}, least_reason);
   print(rows.render(t));
   if (flag_in(body, "more"))
     print("… more than these " + std::to_string(items.size()) +
@@ -59,9 +62,9 @@ std::string line_of(const char* name, const std::string& text) {
 std::string request_text(const json& a) {
   std::string out = line_of("approval", text_of(a, "approval_id"));
   out += line_of("state", text_of(a, "state") +
-                              (flag_in(a, "held") ? ", for the next run of the dispatch" : ""));
+                              (flag_in(a, "held") ? ", for the next attempt of the run" : ""));
   out += line_of("agent", text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"));
-  out += line_of("dispatch", text_of(a, "dispatch_id"));
+  out += line_of("run", text_of(a, "dispatch_id"));
   out += line_of("why", text_of(a, "reason"));
   out += line_of("workspace", text_of(a, "workspace"));
   out += line_of("asked", moment_of(a, "created_at"));

@@ -1,3 +1,4 @@
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../live_line.hpp"
 #include "asking.hpp"
@@ -13,18 +14,12 @@ namespace {
 /// Every record is looked at.
 constexpr milliseconds cleanup_limit = std::chrono::minutes{30};
 
-std::string counted(const json& body, const char* key, const std::string& one,
-                    const std::string& more) {
-  const auto n = body.value(key, std::uint64_t{0});
-  return std::to_string(n) + " " + (n == 1 ? one : more);
-}
-
 void render_cleanup(const json& body) {
   constexpr std::int64_t kibibyte = 1024;
   const bool applied = flag_in(body, "applied");
   print(std::string(applied ? "removed: " : "would delete: ") +
-        counted(body, "executions", "execution", "executions") + " without a dispatch, " +
-        counted(body, "contents", "content", "contents") + " without a record (" +
+        counted(number_of(body, "executions"), "record") + " without a run, " +
+        counted(number_of(body, "contents"), "content") + " without a record (" +
         std::to_string(number_of(body, "content_bytes") / kibibyte) + " KiB)\n");
 }
 
@@ -36,7 +31,7 @@ int run_cleanup(const arguments& args) {
   if (!c)
     return report(c.error(), args.json);
   const auto request = post("/api/v1/cleanup", json{{"apply", args.dry_run ? "" : "yes"}}.dump());
-  const auto body = with_live_line(args, "looking for records without a dispatch",
+  const auto body = with_live_line(args, "looking for records without a run",
                                    [&] { return (*c)->ask(request, cleanup_limit); });
   (*c)->close();
   if (!body)

@@ -1,3 +1,4 @@
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../terminal.hpp"
@@ -28,10 +29,6 @@ json findings_json(const std::vector<config::finding>& findings) {
                     {"nearest", f.nearest},
                     {"text", f.text()}});
   return rows;
-}
-
-std::string counted(std::size_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 void print_counts(const config::configuration& c) {

@@ -1,3 +1,4 @@
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../time_view.hpp"
@@ -13,12 +14,47 @@ namespace boyd::app {
 
 namespace {
 
+constexpr std::size_t line_characters = 300;
+
 /// A path in a table that has to fit: paths differ at their ends.
 std::string shown_path(const std::string& path, const terminal& t) {
   constexpr std::size_t least = 32;
   constexpr std::size_t others = 60; // characters of the other columns
   return t.has_width() ? cut_in_middle(path, t.width > least + others ? t.width - others : least)
                        : path;
+}
+
+/// Agents that are due between two cycles.
+void render_waiting(const json& body, const terminal& t) {
+  for (const auto& d : rows_of(body, "decisions")) {
+    const auto due = moment_of(d, "due_at");
+    const auto cycle = moment_of(d, "runs_at");
+    if (due == "-" || due == cycle)
+      continue;
+    const auto line = text_of(d, "agent_id") + ": due at " + due +
+                      (cycle == "-" ? ", but its kernel has no cycle after that"
+                                    : ", runs in the cycle of " + cycle);
+    print(t.paint(colour::faint, folded(line, t)) + "\n");
+  }
+}
+
+/// A plan is made of what the node has read.
+void render_file(const json& file, const terminal& t) {
+  const auto path = text_of(file, "path");
+  const auto warn = [&](const std::string& line) {
+    print(t.paint(colour::warn, folded(line, t)) + "\n");
+  };
+  if (flag_in(file, "has_errors"))
+    return warn(path + " has changed, and has errors: this plan is of the configuration that the "
+                       "node read before. Show the errors: boyd config validate");
+  const auto changes = rows_of(file, "changes");
+  if (changes.empty())
+    return;
+  warn(path + " has changed since the node read it. This plan does not have these changes:");
+  for (const auto& c : changes)
+    if (c.is_string())
+      print(folded("  " + one_line(c.get<std::string>(), line_characters), t) + "\n");
+  warn("Apply them with: boyd reload");
 }
 
 void render_decisions(const json& body, const terminal& t) {
@@ -32,13 +68,14 @@ void render_decisions(const json& body, const terminal& t) {
         size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
     auto reason = text_of(d, "reason");
     if (auto detail = text_of(d, "detail"); !detail.empty())
-      reason += (reason.empty() ? "" : ": ") + detail;
+      reason += (reason.empty() ? "" : ": ") + in_user_zone(detail);
     rows.add_cells({agent,
-                    {runs ? "dispatch" : "skip", runs ? colour::good : colour::warn},
+                    {runs ? "run" : "skip", runs ? colour::good : colour::warn},
                     reason.empty() ? "-" : reason,
                     size});
   }
   print(rows.render(t));
+  render_waiting(body, t);
   if (const auto planner = part_of(body, "planner"); text_of(planner, "type") == "llm") {
     const auto model = text_of(planner, "model");
     print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
@@ -52,12 +89,17 @@ std::string fate_of(const json& item) {
   return flag_in(item, "failed") ? "failed" : text_of(item, "as");
 }
 
-void render_agent_context(const json& agent, const terminal& t) {
+void render_agent_context(const json& agent, const std::string& file, const terminal& t) {
   const auto context = part_of(agent, "context");
   const auto items = rows_of(context, "items");
   if (items.empty()) {
-    print("\n" + text_of(agent, "agent_id") +
-          " reads only its prompt; to add a file, set context: [\"@README.md\"]\n");
+    const auto id = text_of(agent, "agent_id");
+    const auto line = id +
+                      " reads only its prompt. To give it files, add this below \"agent_id: " + id +
+                      "\" in " + file + ":";
+    print("\n" + folded(line, t) + "\n  context: [\"@README.md\"]\n" +
+          folded("or give them to all agents of the kernel: boyd context add @README.md", t) +
+          "\n");
     return;
   }
   print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
@@ -89,9 +131,11 @@ void render_prompts(const json& list, const terminal& t) {
 }
 
 void render_plan(const json& body, const terminal& t, bool prompts) {
+  const auto file = part_of(body, "configuration");
+  render_file(file, t);
   render_decisions(body, t);
   for (const auto& a : rows_of(body, "agents"))
-    render_agent_context(a, t);
+    render_agent_context(a, text_of(file, "path"), t);
   if (prompts)
     render_prompts(rows_of(body, body.contains("agents") ? "agents" : "specs"), t);
 }
@@ -107,7 +151,7 @@ void render_buffer(const json& body, const terminal& t) {
           : rows.render(t));
 }
 
-void render_change(const json& body, const terminal&) {
+void render_change(const json& body, const terminal& t) {
   const auto tell = [&](const char* key, const std::string& what) {
     for (const auto& one : rows_of(body, key))
       if (one.is_string())
@@ -116,7 +160,16 @@ void render_change(const json& body, const terminal&) {
   tell("removed", "removed: ");
   tell("added", "added: ");
   tell("known", "already present: ");
-  print(std::to_string(rows_of(body, "items").size()) + " references in total\n");
+  print(counted(rows_of(body, "items").size(), "reference") + " in total\n");
+  for (const auto& p : rows_of(body, "problems")) {
+    std::string agents;
+    for (const auto& a : rows_of(p, "agents"))
+      if (a.is_string())
+        agents += (agents.empty() ? "" : ", ") + a.get<std::string>();
+    const auto line = text_of(p, "path") + " would be left out of runs of " + agents + ": " +
+                      text_of(p, "reason") + " (below " + text_of(p, "workspace") + ")";
+    print(t.paint(colour::warn, folded(printable(line), t)) + "\n");
+  }
 }
 
 void render_content(const json& body, const terminal& t) {

@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
+#include "../run_view.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
@@ -53,12 +54,12 @@ int exit_of(const json& cycle) {
 }
 
 void print_others(const json& cycle, const terminal& t) {
-  table rows({"ALSO RAN", "DISPATCH", "STATUS", "SUMMARY"});
+  table rows({"ALSO RAN", "RUN", "STATUS", "SUMMARY"});
   for (const auto& d : rows_of(cycle, "also_ran")) {
     const auto status = text_of(d, "status");
     const auto error = text_of(d, "error");
-    rows.add_cells({text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"),
-                    text_of(d, "dispatch_id"),
+    rows.add_cells({agent_of(d),
+                    t.has_width() ? short_id_of(d) : text_of(d, "dispatch_id"),
                     {status, colour_of_status(status)},
                     status == "done" || error.empty() ? text_of(d, "summary") : error});
   }
@@ -85,14 +86,13 @@ void print_cycle(const json& cycle, const terminal& t) {
   table rows({"AGENT", "STATUS", "SUMMARY"});
   for (const auto& a : rows_of(cycle, "agents")) {
     const auto s = text_of(a, "status");
-    const auto failure = text_of(a, "failure_class");
-    const bool classed = !failure.empty() && failure != "none";
-    rows.add_cells({text_of(a, "agent_id"),
-                    {classed ? s + " (" + failure + ")" : s, colour_of_status(s)},
-                    text_of(a, "summary")});
+    rows.add_cells({text_of(a, "agent_id"), {s, colour_of_status(s)}, text_of(a, "summary")});
   }
   if (rows.rows() > 0)
     print(rows.render(t, "  "));
+  for (const auto& a : rows_of(cycle, "agents"))
+    if (const auto why = no_retry_of(a); !why.empty())
+      print(folded("  " + text_of(a, "agent_id") + " failed" + why, t) + "\n");
   print_others(cycle, t);
 }
 
@@ -245,7 +245,7 @@ bool finish_others(client& c, const arguments& args, progress& shown, json& cycl
       cycle["also_ran"] = std::move(rows);
   }
   if (!finished)
-    shown.say("other dispatches may still be unfinished: " + to_string(finished.error()) +
+    shown.say("other runs may still be unfinished: " + to_string(finished.error()) +
               as_hint(" (see: boyd dispatches ls)"));
   return finished.has_value();
 }

@@ -2,6 +2,7 @@
 #include "../hints.hpp"
 #include "../home.hpp"
 #include "../live_line.hpp"
+#include "../run_view.hpp"
 #include "adapters/yaml/yaml.hpp"
 #include "asking.hpp"
 #include "boyd/core/limits.hpp"
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 /// What a run was, and whether it can be put together again: explain, replay.
@@ -74,9 +76,8 @@ void render_problems(const json& body, const terminal& t, bool with_detail) {
 }
 
 void render_replay(const json& body, const terminal& t, const arguments& args) {
-  print("execution " + text_of(body, "dispatch_id") + " of " +
-        printable(text_of(body, "agent_id")) + ", rebuilt from its record and " +
-        text_of(body, "contents") + " stored contents\n");
+  print("run " + text_of(body, "dispatch_id") + " of " + printable(text_of(body, "agent_id")) +
+        ", rebuilt from its record and " + text_of(body, "contents") + " stored contents\n");
   render_texts(body, t);
   const auto explanation = part_of(body, "explanation");
   const bool recorded = flag_in(explanation, "recorded");
@@ -164,10 +165,10 @@ void render_both(const json& body, const terminal& t) {
 
 void render_reevaluation(const json& body, const terminal& t, bool with_texts) {
   const auto drift = part_of(body, "drift");
-  print("execution " + text_of(body, "dispatch_id") + " of " +
-        printable(text_of(body, "agent_id")) + ", asked again: " +
-        printable(text_of(body, "model")) + " at provider " + text_of(body, "provider") + ", " +
-        text_of(body, "tokens") + " tokens, $" + text_of(body, "cost") + "\n");
+  print("run " + text_of(body, "dispatch_id") + " of " + printable(text_of(body, "agent_id")) +
+        ", asked again: " + printable(text_of(body, "model")) + " at provider " +
+        text_of(body, "provider") + ", " + text_of(body, "tokens") + " tokens, $" +
+        text_of(body, "cost") + "\n");
   print("  drift         " + share_of(drift, "whole") + "   0: identical, 1: nothing in common\n" +
         "    citations   " + share_of(drift, "citations") + "   which texts the answer names\n" +
         "    actions     " + share_of(drift, "actions") + "   which tools it called, and how\n" +
@@ -271,6 +272,55 @@ int replay_policy(const arguments& args) {
   return exit_code::ok;
 }
 
+// -- the page on a screen
+
+/// What the page says for a program that wrote nothing; empty: it wrote something.
+std::string words_of_silence(const json& record) {
+  const auto attempts = rows_of(record, "attempts");
+  const auto outcome = attempts.empty() ? json::object() : part_of(attempts.back(), "outcome");
+  const auto summary = text_of(outcome, "summary");
+  return summary == "exit code " + text_of(outcome, "exit_code")
+             ? "- **In its own words:** `" + summary + "`"
+             : std::string();
+}
+
+/// The page without the sections in which there is nothing, which its last line names, and without
+/// the line `silence`. The record's own page stays as it is.
+std::string without_empty_sections(std::string_view page, std::string_view silence) {
+  std::string out;
+  std::string empty;
+  std::string section; // the lines of one, from its heading on
+  std::string name;
+  std::size_t lines = 0;
+  bool is_none = false; // the latest line says so
+  const auto end_section = [&] {
+    if (!name.empty() && lines == 1 && is_none)
+      empty += (empty.empty() ? "" : ", ") + name;
+    else
+      out += section;
+    section.clear();
+    name.clear();
+    lines = 0;
+  };
+  for (const auto line : split(page, '\n')) {
+    const bool is_heading = line.starts_with("## ");
+    const bool is_label = line.starts_with("**") && line.ends_with(":**");
+    if (is_heading || is_label) {
+      end_section();
+      name = is_heading ? line.substr(3) : line.substr(2, line.size() - 5);
+    } else if (!trim(line).empty()) {
+      ++lines;
+      is_none = line.starts_with("- (none)");
+    }
+    if (silence.empty() || line != silence)
+      section += std::string(line) + "\n";
+  }
+  end_section();
+  while (out.ends_with("\n\n"))
+    out.pop_back();
+  return empty.empty() ? out : out + "\nNothing to show under: " + empty + ".\n";
+}
+
 } // namespace
 
 int run_explain(const arguments& args) {
@@ -282,7 +332,14 @@ int run_explain(const arguments& args) {
                                                       {"graph", yes_or_no(o.graph)}});
   return ask_and_print(args, request, [](const json& body, const terminal& t) {
     const auto text = text_of(body, "markdown");
-    print(t.is_tty ? folded(joined_paragraphs(printable(text)), t) : text);
+    if (flag_in(body, "removed"))
+      print_note("the agent " + agent_of(body) + " is no longer configured in boyd.yaml (when it " +
+                 "ran last: boyd why " + shell_word(text_of(body, "agent_id")) + ")");
+    if (!t.is_tty)
+      return print(text);
+    const auto page =
+        without_empty_sections(printable(text), words_of_silence(part_of(body, "record")));
+    print(folded(joined_paragraphs(page), t));
   });
 }
 

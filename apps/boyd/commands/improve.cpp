@@ -1,5 +1,6 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
+#include "../live_line.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
 #include "adapters/posix/confined_files.hpp"
@@ -18,12 +19,14 @@
 #include "boyd/ports/repository.hpp"
 #include "commands.hpp"
 #include "proposing.hpp"
-#include "step_line.hpp"
+#include "ticker.hpp"
 #include "waiting_runner.hpp"
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <poll.h>
@@ -124,7 +127,9 @@ class improvement {
 
   int run() {
     local_ = local_ports();
-    steps_ = std::make_unique<step_line>(terminal_of_stderr(args_), *local_.clock);
+    steps_ = std::make_unique<live_line>(
+        terminal_of_stderr(args_), "", std::chrono::steady_clock::now(),
+        args_.quiet ? live_line::elsewhere::nothing : live_line::elsewhere::steps);
     auto settings = settings_of(args_, root_, local_);
     if (!settings)
       return fail_with(settings.error());
@@ -186,12 +191,12 @@ class improvement {
             *tree_,
             *local_.repositories,
             [this](const command_order& o) {
-              const ticker waiting([&] { wait_for(o.while_waiting); });
+              const ticker waiting(or_nothing(o.while_waiting));
               return runner_->run(o, signals_);
             },
             [this](std::int64_t n) { return scripted(n); },
             [this](const agent_order& o) {
-              const ticker waiting([&] { wait_for(o.while_waiting); });
+              const ticker waiting(or_nothing(o.while_waiting));
               return proposing_->ask(o);
             },
             std::move(self),
@@ -207,10 +212,8 @@ class improvement {
             [this] { return signals_.interrupted(); }};
   }
 
-  void wait_for(const std::function<void()>& waiting) {
-    if (waiting)
-      waiting();
-    steps_->tick();
+  static std::function<void()> or_nothing(const std::function<void()>& tick) {
+    return tick ? tick : std::function<void()>([] {});
   }
 
   std::string nonce() {
@@ -242,7 +245,7 @@ class improvement {
     for (std::size_t n = 1;; ++n) {
       const auto ports = world();
       const auto state = run_cycle(order, ports);
-      steps_->clear();
+      steps_->tell("");
       if (state && !o.unattended)
         tell_home(order);
       if (!state)
@@ -429,7 +432,7 @@ class improvement {
   std::shared_ptr<confined_files> inside_;
   std::shared_ptr<work_tree> tree_;
   std::unique_ptr<waiting_runner> runner_;
-  std::unique_ptr<step_line> steps_;
+  std::unique_ptr<live_line> steps_;
   std::vector<config::script_executor::answer> answers_;
   std::unique_ptr<proposing> proposing_;
 };

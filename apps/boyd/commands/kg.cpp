@@ -1,3 +1,4 @@
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../home.hpp"
@@ -178,8 +179,8 @@ int verify(const arguments& args) {
   if (args.json)
     print(json_of(*checked).dump() + "\n");
   else if (checked->intact())
-    print(std::to_string(checked->facts) + " facts in " + std::to_string(checked->segments) +
-          (checked->segments == 1 ? " segment" : " segments") + ": nothing was changed or removed" +
+    print(counted(checked->facts, "fact") + " in " + counted(checked->segments, "segment") +
+          ": nothing was changed or removed" +
           (head ? ", confirmed by the newest commit"
                 : as_hint("; but no readable commit confirms it (see: boyd doctor)")) +
           (checked->ends_within_line ? "; the last line is incomplete (being written, or damaged)"

@@ -1,4 +1,5 @@
 #include "../client.hpp"
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../given_file.hpp"
 #include "../hints.hpp"
@@ -105,7 +106,7 @@ class conversation {
 // -- status, append, compact ----------------------------------------------------------------------
 
 void show_status(const json& body, const terminal& t) {
-  print(text_of(body, "entries") + " entries in memory\n");
+  print(counted(number_of(body, "entries"), "entry", "entries") + " in memory\n");
   table files({"FILE", "BYTES", "ENTRIES"});
   for (const auto& f : rows_of(body, "files"))
     files.add({text_of(f, "path"), text_of(f, "bytes"), text_of(f, "entries")});
@@ -142,7 +143,7 @@ void show_decisions(const json& body, const terminal& t) {
       rows.add({one_line(text_of(i, "path"), 40), text_of(i, "action"), text_of(i, "reason")});
   if (rows.rows() + kept == 0)
     return;
-  print("\nThe memory policy would keep " + std::to_string(kept) + " texts" +
+  print("\nThe memory policy would keep " + counted(kept, "text") +
         (rows.rows() == 0
              ? ".\n"
              : as_hint(", and change these (to apply: boyd memory apply):\n") + rows.render(t)));
@@ -195,8 +196,8 @@ int apply_policy(const arguments& args) {
   if (forgets > 0 && !forget) {
     auto asked = args;
     asked.yes = false;
-    forget = agree(asked, "forget " + std::to_string(forgets) +
-                              " texts: they are removed from the bank and the references")
+    forget = agree(asked, "forget " + counted(forgets, "text") +
+                              ": removed from the bank and the references")
                  .has_value();
   }
   // What was agreed to, and nothing that has come up since.
@@ -227,8 +228,8 @@ int apply_policy(const arguments& args) {
   else if (!rows.empty() && text_of(*done, "commit").empty())
     print("Done; the commit follows with the next cycle.\n");
   if (forgets > 0 && !forget)
-    print(std::to_string(forgets) +
-          as_hint(" texts were not forgotten; to forget them: boyd memory apply --force-forget\n"));
+    print("Not forgotten: " + counted(forgets, "text") +
+          as_hint("; to forget: boyd memory apply --force-forget\n"));
   return code;
 }
 
@@ -270,8 +271,9 @@ int compact(const arguments& args) {
           if (!flag_in(f, "changed"))
             continue;
           any = true;
-          print(text_of(f, "file") + ": " + text_of(f, "archived") + " entries to archive/, " +
-                std::to_string(rows_of(f, "notes").size()) + " long ones to research/\n");
+          print(text_of(f, "file") + ": " + counted(number_of(f, "archived"), "entry", "entries") +
+                " to archive/, " + counted(rows_of(f, "notes").size(), "long one") +
+                " to research/\n");
         }
         if (!any)
           print("All sections are within their limits.\n");
@@ -308,8 +310,9 @@ int import_file(const arguments& args) {
     if (!done) {
       auto e = done.error();
       if (imported > 0)
-        e.next += (e.next.empty() ? "" : ". ") + std::to_string(imported) +
-                  " entries were imported; import the file again to add the rest";
+        e.next += std::string(e.next.empty() ? "" : ". ") +
+                  "imported so far: " + counted(imported, "entry", "entries") +
+                  "; import the file again to add the rest";
       return report(std::move(e), args.json);
     }
     imported += number_of(*done, "imported");
@@ -322,7 +325,7 @@ int import_file(const arguments& args) {
         dumped({{"schema", "boyd.memory_import/1"}, {"imported", imported}, {"skipped", skipped}}) +
         "\n");
   else
-    print("imported " + std::to_string(imported) + " entries" +
+    print("imported " + counted(imported, "entry", "entries") +
           (skipped > 0 ? "; " + std::to_string(skipped) + " already existed" : "") + "\n");
   return exit_code::ok;
 }
@@ -335,7 +338,7 @@ void show_answer(const json& answer, const terminal& t) {
     const auto source = text_of(item, "source");
     print(t.paint(colour::faint, moment_of(item, "time") +
                                      (source.empty() ? "" : "  " + printable(source)) + "  (" +
-                                     text_of(item, "tokens") + " tokens)") +
+                                     counted(number_of(item, "tokens"), "token") + ")") +
           "\n  " + (author.empty() ? "" : printable(author) + ": ") +
           wrapped(text_of(item, "text"), t.width, 2) + "\n");
   }

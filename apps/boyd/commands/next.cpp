@@ -6,6 +6,7 @@
 #include "asking.hpp"
 #include "commands.hpp"
 
+#include <set>
 #include <string>
 
 /// `boyd next`: when agents are due, by their schedules alone.
@@ -19,6 +20,22 @@ std::string names_in(const json& names) {
     if (n.is_string())
       text += (text.empty() ? "" : ", ") + n.get<std::string>();
   return text;
+}
+
+/// Agents whose own schedule is due between two cycles, each with the first one that runs it.
+void render_due_between(const json& body, const terminal& t) {
+  std::set<std::string> told;
+  for (const auto& f : rows_of(body, "items")) {
+    const auto due = part_of(f, "due");
+    for (const auto& [agent, at] : due.items()) {
+      const auto name = text_of(f, "kernel_id") + "/" + agent;
+      if (told.insert(name).second)
+        print(t.paint(colour::faint, folded(name + ": due " + moment_of(due, agent.c_str()) +
+                                                ", runs in the cycle of " + moment_of(f, "at"),
+                                            t)) +
+              "\n");
+    }
+  }
 }
 
 void render_next(const json& body, const terminal& t, bool has_node) {
@@ -47,6 +64,7 @@ void render_next(const json& body, const terminal& t, bool has_node) {
     rows.add_cells(std::move(cells));
   }
   print(rows.rows() == 0 ? "Nothing is scheduled.\n" : rows.render(t));
+  render_due_between(body, t);
   for (const auto& a : rows_of(body, "others")) {
     const auto when = moment_of(a, "at");
     const auto why = !flag_in(a, "enabled", true) ? "disabled"

@@ -1,5 +1,6 @@
 #include "other_work.hpp"
 
+#include "../counted.hpp"
 #include "../hints.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
@@ -123,9 +124,8 @@ result<void> other_work::finish() {
     else if (std::chrono::steady_clock::now() - moved > start_patience)
       return {};
     if (open.running > 0 && !std::exchange(told, true))
-      say_("waiting for " + std::to_string(open.all) +
-           (open.all == 1 ? " other dispatch" : " other dispatches") +
-           as_hint(" that no node runs (see: boyd dispatches ls)"));
+      say_("waiting for " + counted(open.all, "other run") +
+           as_hint(" that no node continues (see: boyd dispatches ls)"));
     if (!client_.pause(look_pause))
       return fail(errc::cancelled, "interrupted");
   }

@@ -58,7 +58,7 @@ std::string id_of(const kept_patch& p) {
 int show_list(const arguments& args, const std::vector<kept_patch>& all) {
   json items = json::array();
   const auto t = terminal_of_stdout(args);
-  table rows({"ID", "RUN", "AGENT", "MADE", "CHANGE", "STATE", "REPOSITORY"});
+  table rows({"RUN", "N", "AGENT", "MADE", "CHANGE", "STATE", "REPOSITORY"});
   for (const auto& p : all) {
     if (p.applied_at && !args.all)
       continue;
@@ -71,7 +71,7 @@ int show_list(const arguments& args, const std::vector<kept_patch>& all) {
                     {state_of(p), p.applied_at ? colour::faint : colour::none},
                     p.heading ? p.heading->repository : "-"});
   }
-  rows.drop_when_narrow({"RUN", "STATE"});
+  rows.drop_when_narrow({"N", "STATE"});
   if (args.json)
     print(json{{"schema", "boyd.patches/1"}, {"items", items}}.dump() + "\n");
   else if (rows.rows() == 0)
@@ -154,7 +154,8 @@ int discard(const arguments& args, const kept_patch& p, file_system& files) {
               .dump() +
           "\n");
   else
-    print("Discarded the patch of run " + std::to_string(p.run) + " of " + id_of(p) + ".\n");
+    print("Discarded the patch of attempt " + std::to_string(p.run) + " of run " + id_of(p) +
+          ".\n");
   return exit_code::ok;
 }
 

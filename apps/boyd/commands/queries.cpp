@@ -65,29 +65,36 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
   const bool filtered =
       !(args.kernel + args.agent + args.cycle + args.status + args.since + args.before).empty();
   const bool several = has_several_kernels(body);
-  std::vector<std::string> heads{"DISPATCH", "AGENT", "STATUS", "TRY", "CREATED", "SUMMARY"};
+  const auto items = rows_of(body, "items");
+  const bool tries =
+      std::ranges::any_of(items, [](const json& d) { return number_of(d, "attempt") > 1; });
+  std::vector<std::string> heads{"RUN", "AGENT", "STATUS", "CREATED", "SUMMARY"};
+  if (tries)
+    heads.insert(heads.begin() + 3, "TRY");
   if (several)
     heads.insert(heads.begin() + 1, "KERNEL");
   table rows(std::move(heads));
   rows.drop_when_narrow({"TRY", "KERNEL"});
-  for (const auto& d : rows_of(body, "items")) {
+  for (const auto& d : items) {
     const auto status = text_of(d, "status");
     const auto failed = status == "failed" && !text_of(d, "error").empty();
     const auto id = text_of(d, "dispatch_id");
     std::vector<table::cell> cells{t.has_width() ? short_id(id) : id,
                                    text_of(d, "agent_id"),
                                    {status, colour_of_status(status)},
-                                   text_of(d, "attempt") + "/" + text_of(d, "max_attempts"),
                                    brief_moment_of(d, "created_at", t),
                                    failed ? text_of(d, "error") : text_of(d, "summary")};
+    if (tries)
+      cells.insert(cells.begin() + 3, number_of(d, "attempt") < 2 ? std::string()
+                                                                  : text_of(d, "attempt") + "/" +
+                                                                        text_of(d, "max_attempts"));
     if (several)
       cells.insert(cells.begin() + 1, text_of(d, "kernel_id"));
     rows.add_cells(std::move(cells));
   }
   if (rows.rows() == 0)
-    print(filtered
-              ? "No matching dispatches.\n"
-              : hint_lines(as_hint("No dispatches yet; run a cycle: boyd cycle"), 0, t) + "\n");
+    print(filtered ? "No matching runs.\n"
+                   : hint_lines(as_hint("No runs yet; run a cycle: boyd cycle"), 0, t) + "\n");
   else
     print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
@@ -96,7 +103,7 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
 
 /// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
 void render_earlier(const json& d, const terminal& t) {
-  table rows({"RUN", "TRY", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
+  table rows({"N", "TRY", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
   rows.drop_when_narrow({"NODE"});
   for (const auto& e : rows_of(d, "attempts")) {
     const auto error = text_of(e, "error");
@@ -105,9 +112,9 @@ void render_earlier(const json& d, const terminal& t) {
               end_of_run(e), error.empty() ? text_of(e, "summary") : error});
   }
   if (rows.rows() > 0)
-    print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
-          t.paint(colour::faint, hint_lines(as_hint("output of an earlier run: boyd logs ") +
-                                                short_id_of(d) + " --run RUN",
+    print("\n" + t.paint(colour::bold, "earlier attempts") + "\n" + rows.render(t) +
+          t.paint(colour::faint, hint_lines(as_hint("output of an earlier attempt: boyd logs ") +
+                                                short_id_of(d) + " --run N",
                                             0, t)) +
           "\n");
 }
@@ -145,11 +152,11 @@ void render_dispatch(const json& body, const terminal& t) {
       print(t.paint(colour::faint, name) +
             wrapped(one_line(value, most_characters), t.width - name.size(), name.size()) + "\n");
   };
-  line("dispatch  ", text_of(d, "dispatch_id"));
+  line("run       ", text_of(d, "dispatch_id"));
   line("agent     ", text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"));
   line("cycle     ", text_of(d, "cycle_id"));
-  line("status    ", text_of(d, "status") + ", attempt " + text_of(d, "attempt") + " of " +
-                         text_of(d, "max_attempts") + ", fence " + text_of(d, "fence"));
+  line("status    ",
+       text_of(d, "status") + no_retry_of(d) + attempt_of(d) + ", fence " + text_of(d, "fence"));
   line("verdicts  ", "execution " + text_of(d, "execution") + ", claim " + text_of(d, "claim") +
                          ", verification " + text_of(d, "verification") + ", failure class " +
                          text_of(d, "failure_class"));

@@ -1,6 +1,7 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
+#include "../run_view.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
@@ -108,7 +109,8 @@ class one_run {
     const auto e = text_of(row, "error");
     if (status == "done" && args_.quiet)
       return exit_of(row);
-    shown_.say("dispatch " + text_of(row, "dispatch_id") + ": " + status +
+    shown_.say("run " + short_id_of(row) + " of " + agent_of(row) + ": " + status +
+               no_retry_of(row) +
                (status == "done" || e.empty() ? "" : ": " + one_line(e, error_characters)));
     return exit_of(row);
   }

@@ -1,4 +1,5 @@
 #include "../client.hpp"
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
@@ -109,7 +110,7 @@ std::string candidate_text(const json& c) {
   out += line_of("status", text_of(c, "status"));
   out += line_of("of", joined(rows_of(c, "paths")) + " (" + text_of(c, "scope") + ")");
   out += line_of("skill", text_of(c, "suggested_name"));
-  out += line_of("evidence", text_of(c, "referenced") + " references, success rate " +
+  out += line_of("evidence", counted(number_of(c, "referenced"), "reference") + ", success rate " +
                                  share_of(c, "success_rate") + ", confidence " +
                                  share_of(c, "confidence"));
   out += line_of("cited by", joined(rows_of(c, "evidence")));

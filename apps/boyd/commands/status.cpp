@@ -6,6 +6,7 @@
 #include "../screen.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
+#include "boyd/core/failure_words.hpp"
 #include "boyd/ports/clock.hpp"
 #include "commands.hpp"
 
@@ -137,14 +138,11 @@ std::vector<std::string> attention(const json& body) {
       add("agent " + name + " is paused: " + why);
     if (text_of(a, "last_status") != "failed")
       continue;
-    const auto failure = text_of(a, "last_failure_class");
     const auto said =
         text_of(a, "last_error").empty() ? text_of(a, "last_summary") : text_of(a, "last_error");
-    const auto kind = failure.empty()              ? std::string()
-                      : failure == "deterministic" ? "; not retried, since the same input would "
-                                                     "fail again"
-                                                   : " (" + failure + ")";
-    add("agent " + name + " failed" + kind + ": " + said);
+    const auto failure = failure_class_from(text_of(a, "last_failure_class"));
+    const std::string why(failure ? why_no_retry(*failure) : std::string_view{});
+    add("agent " + name + " failed" + (why.empty() ? "" : "; " + why) + ": " + said);
   }
   return lines;
 }

@@ -1,3 +1,4 @@
+#include "../counted.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/sha256.hpp"
@@ -222,7 +223,7 @@ result<void> move_of_store::copy_section(std::size_t number) {
       return written;
     done_ = std::move(next);
     if (!rows->empty())
-      print_note("moved " + std::to_string(rows->size()) + " rows of " + section.name);
+      print_note("moved " + counted(rows->size(), "row") + " of " + section.name);
   }
   return {};
 }
@@ -310,7 +311,7 @@ result<std::string> move_of_store::run() {
        {&move_of_store::compare, &move_of_store::accept, &move_of_store::remember})
     if (auto taken = (this->*each)(); !taken)
       return fail(std::move(taken.error()));
-  return "Moved " + std::to_string(rows_) + " rows from " + from_ + " to " + to_ +
+  return "Moved " + counted(rows_, "row") + " from " + from_ + " to " + to_ +
          "; counts and checksums of all " + std::to_string(queue::archive_sections().size()) +
          " tables are equal.\n" + next;
 }

@@ -1,5 +1,6 @@
 #include "store_place.hpp"
 
+#include "../counted.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <numeric>
@@ -38,7 +39,7 @@ std::string store_content::fact(const std::string& key) const {
 }
 
 std::string store_content::text() const {
-  return std::to_string(dispatches) + " dispatches, " + std::to_string(pauses) + " pauses";
+  return counted(dispatches, "run") + ", " + counted(pauses, "pause");
 }
 
 namespace {

@@ -22,11 +22,17 @@ std::optional<utc_time> next_run(const config::kernel& kernel, const config::age
                                  const std::vector<quiet_rule>& quiet,
                                  std::optional<utc_time> wake_due_at);
 
+/// The start of a cycle, and since when the agent is due then.
+struct fire_time {
+  utc_time at{};
+  utc_time due{}; ///< by its own schedule; else as `at`
+};
+
 /// The first `count` starts of cycles after `now` in which the agent is due by the schedules alone:
 /// neither its pauses nor its cooldown nor what it did last count. `own`: the agent's own schedule;
 /// null, with the agent: every cycle of the kernel. With jitter. Pure.
-std::vector<utc_time> fire_times(const config::kernel& kernel, const config::agent* agent,
-                                 const schedule_rule& cycles, const schedule_rule* own,
-                                 utc_time now, std::size_t count);
+std::vector<fire_time> fire_times(const config::kernel& kernel, const config::agent* agent,
+                                  const schedule_rule& cycles, const schedule_rule* own,
+                                  utc_time now, std::size_t count);
 
 } // namespace boyd::plan

@@ -35,6 +35,8 @@ struct why_input {
   std::optional<utc_time> next_agent_cycle; ///< the kernel's first slot at or after that
   std::string schedule;                     ///< of the kernel, as it is written; may be empty
   std::optional<utc_time> node_since;       ///< when this node was first started; may be unknown
+  /// Of an agent that is no longer configured: when a cycle decided about it for the last time.
+  std::optional<utc_time> last_decided;
 };
 
 struct why_answer {
@@ -42,8 +44,8 @@ struct why_answer {
   /// One object: kernel_id, agent_id, at, slot {scheduled_at, trigger, state, late, reason,
   /// cycle_id, stands_until}, unrecorded_slot, decisions[] {agent_id, dispatched, reason, detail,
   /// cycle_id, decided_at, dispatch_id, status, error}, pauses[] {agent_id, reason, since}, quiet
-  /// {reason, until}, next_slot, next_agent_slot, next_agent_cycle, sentences[]; what is unknown is
-  /// null.
+  /// {reason, until}, next_slot, next_agent_slot, next_agent_cycle, last_decided, sentences[]; what
+  /// is unknown is null.
   std::string json;
 };
 

@@ -173,7 +173,8 @@ question operations::ask(const find_dispatch& op) {
               found = shown(a, a.rows() - 1, true, names_);
             if (a.rows() > 1 && found->dispatch_id != op.dispatch_id)
               return error{errc::invalid_argument,
-                           "more than one dispatch has an id with " + op.dispatch_id, "store",
+                           "more than one run has an id with " + op.dispatch_id,
+                           {},
                            "use more characters of the id"};
             return found;
           }};

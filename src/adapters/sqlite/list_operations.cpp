@@ -166,8 +166,10 @@ any_reply operations::run(const find_dispatch& op) {
   if (s.step())
     found = with_bodies(s, names_);
   if (found && found->dispatch_id != op.dispatch_id && s.step())
-    return error{errc::invalid_argument, "more than one dispatch has an id with " + op.dispatch_id,
-                 "store", "use more characters of the id"};
+    return error{errc::invalid_argument,
+                 "more than one run has an id with " + op.dispatch_id,
+                 {},
+                 "use more characters of the id"};
   return found;
 }
 

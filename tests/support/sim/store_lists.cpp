@@ -47,8 +47,10 @@ any_reply sim_transaction::run(const find_dispatch& op) {
       continue;
     }
     if (found)
-      return error{errc::invalid_argument, "more than one dispatch has an id with " + wanted,
-                   "store", "use more characters of the id"};
+      return error{errc::invalid_argument,
+                   "more than one run has an id with " + wanted,
+                   {},
+                   "use more characters of the id"};
     found = shown(it->second, true);
     if (id == wanted)
       break;

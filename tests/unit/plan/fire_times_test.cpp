@@ -20,10 +20,11 @@ std::string times(const char* cycles, const char* own, const char* now, std::siz
   when.jitter = jitter;
   const auto rule = rule_of(when);
   const auto of_agent = rule_of(own == nullptr ? cycles : own);
+  const auto shown = [](utc_time t) { return format_rfc3339(t).substr(5, 11); };
   std::string out;
-  for (const auto t :
+  for (const auto& t :
        plan::fire_times(kernel, &agent, rule, own == nullptr ? nullptr : &of_agent, at(now), count))
-    out += (out.empty() ? "" : " ") + format_rfc3339(t).substr(5, 11);
+    out += (out.empty() ? "" : " ") + shown(t.at) + (t.due == t.at ? "" : "<" + shown(t.due));
   return out;
 }
 
@@ -37,11 +38,14 @@ TEST_CASE("an agent without a schedule is due in every cycle") {
 
 TEST_CASE("an agent with a schedule is due in the first cycle at its slot or behind it") {
   CHECK(times("*/10 * * * *", "0 7 * * *", "2026-02-13T10:03:00Z", 2) == "02-14T07:00 02-15T07:00");
-  CHECK(times("*/10 * * * *", "5 * * * *", "2026-02-13T10:03:00Z", 2) == "02-13T10:10 02-13T11:10");
+  CHECK(times("*/10 * * * *", "5 * * * *", "2026-02-13T10:03:00Z", 2) ==
+        "02-13T10:10<02-13T10:05 02-13T11:10<02-13T11:05");
   // Due since the last cycle.
-  CHECK(times("*/10 * * * *", "5 * * * *", "2026-02-13T10:07:00Z", 2) == "02-13T10:10 02-13T11:10");
+  CHECK(times("*/10 * * * *", "5 * * * *", "2026-02-13T10:07:00Z", 2) ==
+        "02-13T10:10<02-13T10:05 02-13T11:10<02-13T11:05");
   // Two slots of its own before one cycle are one run.
-  CHECK(times("0 * * * *", "*/20 * * * *", "2026-02-13T10:03:00Z", 2) == "02-13T11:00 02-13T12:00");
+  CHECK(times("0 * * * *", "*/20 * * * *", "2026-02-13T10:03:00Z", 2) ==
+        "02-13T11:00<02-13T10:20 02-13T12:00<02-13T11:20");
 }
 
 TEST_CASE("jitter counts: cycles are told when they start") {

@@ -139,7 +139,7 @@ TEST_CASE("a cooldown counts from the last dispatch") {
   CHECK(reason_of(k, in) == "");
   in.last_dispatched_at["a"] = at("2026-02-13T09:00:00.001Z");
   CHECK(reason_of(k, in) == "cooldown");
-  CHECK(plan_static(k, in).decisions[0].detail == "next run at 2026-02-13T10:00:00Z");
+  CHECK(plan_static(k, in).decisions[0].detail == "over at 2026-02-13T10:00:00Z");
   in.last_dispatched_at["a"] = at("2026-02-13T09:00:00Z");
   CHECK(reason_of(k, in) == "");
   in.last_dispatched_at["a"] = at("2038-01-01T00:00:00Z"); // from a wrong clock
@@ -166,7 +166,7 @@ TEST_CASE("an agent's own schedule: each slot once, and made up for once") {
   in.schedules.emplace("a", rule_of("0 8 * * *"));
   in.since = at("2026-02-13T09:00:00Z"); // 08:00 passed before the kernel was there
   CHECK(reason_of(k, in) == "schedule");
-  CHECK(plan_static(k, in).decisions[0].detail == "next run at 2026-02-14T08:00:00Z");
+  CHECK(plan_static(k, in).decisions[0].detail == "due at 2026-02-14T08:00:00Z");
   in.now = at("2026-02-14T08:10:00Z");
   auto out = plan_static(k, in);
   CHECK(out.decisions[0].dispatched);

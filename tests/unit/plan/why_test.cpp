@@ -40,9 +40,9 @@ plan::why_input history() {
       slot("2026-02-13T10:20:00Z", occurrence_state::open, "c2"),
       slot("2026-02-13T10:10:00Z", occurrence_state::ran, "c1")};
   in.occurrences[2].late = true;
-  in.decisions = {decided("c2", "a", "running", "dispatch d1", "2026-02-13T10:20:01Z"),
+  in.decisions = {decided("c2", "a", "running", "run d1", "2026-02-13T10:20:01Z"),
                   decided("c1", "a", "", "", "2026-02-13T10:10:01Z"),
-                  decided("c1", "b", "cooldown", "next run at X", "2026-02-13T10:10:01Z")};
+                  decided("c1", "b", "cooldown", "over at X", "2026-02-13T10:10:01Z")};
   in.next_slot = at("2026-02-13T10:40:00Z");
   return in;
 }
@@ -68,14 +68,14 @@ TEST_CASE("why: the kernel at a time, with every agent's decision") {
   CHECK(says(answer, "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1."));
   CHECK(says(answer, "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   CHECK(says(answer, "Agent b was not dispatched in cycle c1 at 2026-02-13T10:10:01Z because its "
-                     "cooldown was not over (next run at X)."));
+                     "cooldown was not over (over at X)."));
 }
 
 TEST_CASE("why: an agent's latest decision, or the one at a time") {
   auto in = history();
   in.agent_id = "a";
   CHECK(says(explain_why(in), "Agent a was not dispatched in cycle c2 at 2026-02-13T10:20:01Z "
-                              "because its previous dispatch was still active (dispatch d1)."));
+                              "because its previous run was still active (run d1)."));
   in.at = at("2026-02-13T10:10:00Z");
   CHECK(says(explain_why(in), "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   in.at = at("2026-02-13T10:31:00Z");
@@ -83,6 +83,17 @@ TEST_CASE("why: an agent's latest decision, or the one at a time") {
   in.agent_id = "new";
   in.at = at("2026-02-13T10:10:00Z");
   CHECK(says(explain_why(in), "No recorded decision about agent new for it."));
+}
+
+TEST_CASE("why: an agent that is no longer configured") {
+  auto in = history();
+  in.agent_id = "a";
+  CHECK_THAT(explain_why(in).json, Catch::Matchers::Contains(R"("last_decided":null)"));
+  in.last_decided = at("2026-02-13T10:20:01Z");
+  const auto answer = explain_why(in);
+  CHECK(says(answer, "Agent a is no longer configured in boyd.yaml, so it does not run any more; "
+                     "the last decision about it was made at 2026-02-13T10:20:01Z."));
+  CHECK_THAT(answer.json, Catch::Matchers::Contains(R"("last_decided":"2026-02-13T10:20:01Z")"));
 }
 
 TEST_CASE("why: how the run of a decision ended") {
@@ -104,7 +115,8 @@ TEST_CASE("why: how the run of a decision ended") {
   in.runs[0].outcome.failure = failure_class::deterministic;
   in.runs[0].outcome.error = "exit code 3";
   const auto answer = explain_why(in);
-  CHECK(says(answer, decided + " It failed (deterministic): exit code 3."));
+  CHECK(says(answer, decided + " It failed; not tried again, because the same input would fail "
+                               "again: exit code 3."));
   CHECK_THAT(answer.json, Catch::Matchers::Contains(R"("dispatch_id":"d7")") &&
                               Catch::Matchers::Contains(R"("status":"failed")"));
 }

@@ -19,7 +19,7 @@ TEST_CASE("the log's line of a run names what became of it and why") {
   CHECK(queue::end_in_words(end) == "failed (transient): no answer");
   end.to = settle_to::retry;
   end.delay = 4s;
-  CHECK(queue::end_in_words(end) == "failed (transient), next attempt in 4.0 s: no answer");
+  CHECK(queue::end_in_words(end) == "failed, next attempt in 4.0 s: no answer");
   end.to = settle_to::cancelled;
   CHECK(queue::end_in_words(end) == "cancelled: no answer");
   end.to = settle_to::release;
