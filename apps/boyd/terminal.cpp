@@ -294,26 +294,6 @@ std::string folded(std::string_view text, const terminal& t) {
   return out;
 }
 
-std::string joined_paragraphs(std::string_view markdown) {
-  const auto is_plain = [](std::string_view line) {
-    return !line.empty() && std::string_view(" #-|>`").find(line.front()) == std::string_view::npos;
-  };
-  std::string out;
-  bool in_code = false;
-  bool goes_on = false; // the line before is one of a paragraph
-  bool first = true;
-  for (const auto line : split(markdown, '\n')) {
-    in_code = in_code != line.starts_with("```");
-    const bool joins = !in_code && is_plain(line);
-    if (!first)
-      out += joins && goes_on ? ' ' : '\n';
-    out += line;
-    goes_on = joins;
-    first = false;
-  }
-  return out;
-}
-
 namespace {
 
 /// Where the text of a line of help begins: behind the name of an option or a verb, if there is

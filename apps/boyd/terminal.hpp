@@ -84,10 +84,6 @@ std::string cut_in_middle(std::string_view text, std::size_t characters);
 /// words allow it; further lines begin with `indent` blanks.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
-/// Markdown whose paragraphs are one line each, to be folded; lists, tables, headings and code
-/// stay.
-std::string joined_paragraphs(std::string_view markdown);
-
 /// `text` of several lines for that terminal: none wider than it where words allow it; what goes on
 /// stands two characters further in. A pipe gets it as it is.
 std::string folded(std::string_view text, const terminal& t);

@@ -2,6 +2,7 @@
 #include "../hints.hpp"
 #include "../home.hpp"
 #include "../live_line.hpp"
+#include "../page_view.hpp"
 #include "../run_view.hpp"
 #include "adapters/yaml/yaml.hpp"
 #include "asking.hpp"
@@ -274,51 +275,17 @@ int replay_policy(const arguments& args) {
 
 // -- the page on a screen
 
-/// What the page says for a program that wrote nothing; empty: it wrote something.
-std::string words_of_silence(const json& record) {
+/// The page without its line about a program that wrote nothing: its words there are its exit code.
+/// The record's own page stays as it is.
+std::string without_silence(std::string page, const json& record) {
   const auto attempts = rows_of(record, "attempts");
   const auto outcome = attempts.empty() ? json::object() : part_of(attempts.back(), "outcome");
   const auto summary = text_of(outcome, "summary");
-  return summary == "exit code " + text_of(outcome, "exit_code")
-             ? "- **In its own words:** `" + summary + "`"
-             : std::string();
-}
-
-/// The page without the sections in which there is nothing, which its last line names, and without
-/// the line `silence`. The record's own page stays as it is.
-std::string without_empty_sections(std::string_view page, std::string_view silence) {
-  std::string out;
-  std::string empty;
-  std::string section; // the lines of one, from its heading on
-  std::string name;
-  std::size_t lines = 0;
-  bool is_none = false; // the latest line says so
-  const auto end_section = [&] {
-    if (!name.empty() && lines == 1 && is_none)
-      empty += (empty.empty() ? "" : ", ") + name;
-    else
-      out += section;
-    section.clear();
-    name.clear();
-    lines = 0;
-  };
-  for (const auto line : split(page, '\n')) {
-    const bool is_heading = line.starts_with("## ");
-    const bool is_label = line.starts_with("**") && line.ends_with(":**");
-    if (is_heading || is_label) {
-      end_section();
-      name = is_heading ? line.substr(3) : line.substr(2, line.size() - 5);
-    } else if (!trim(line).empty()) {
-      ++lines;
-      is_none = line.starts_with("- (none)");
-    }
-    if (silence.empty() || line != silence)
-      section += std::string(line) + "\n";
-  }
-  end_section();
-  while (out.ends_with("\n\n"))
-    out.pop_back();
-  return empty.empty() ? out : out + "\nNothing to show under: " + empty + ".\n";
+  const auto line = "- **In its own words:** `" + summary + "`\n";
+  if (const auto at = page.find(line);
+      at != std::string::npos && summary == "exit code " + text_of(outcome, "exit_code"))
+    page.erase(at, line.size());
+  return page;
 }
 
 } // namespace
@@ -337,9 +304,7 @@ int run_explain(const arguments& args) {
                  "ran last: boyd why " + shell_word(text_of(body, "agent_id")) + ")");
     if (!t.is_tty)
       return print(text);
-    const auto page =
-        without_empty_sections(printable(text), words_of_silence(part_of(body, "record")));
-    print(folded(joined_paragraphs(page), t));
+    print(page_on_screen(without_silence(printable(text), part_of(body, "record")), t));
   });
 }
 

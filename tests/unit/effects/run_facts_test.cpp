@@ -17,7 +17,7 @@ namespace {
 
 constexpr utc_time t0{milliseconds{1'770'976'800'000}};
 
-dispatch run_with(std::optional<reading_report> reading) {
+dispatch run_with(boxed<reading_report> reading) {
   dispatch d;
   d.dispatch_id = "7";
   d.kernel_id = "default";
