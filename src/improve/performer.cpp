@@ -7,9 +7,9 @@
 #include "boyd/improve/patch.hpp"
 #include "boyd/improve/protection.hpp"
 #include "boyd/improve/task_prompt.hpp"
-#include "boyd/improve/undo.hpp"
 #include "lock_internal.hpp"
 #include "scanning_internal.hpp"
+#include "work_tree_internal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,20 +25,14 @@ namespace boyd::improve {
 namespace {
 
 constexpr std::size_t read_bytes = std::size_t{1} << 20;
-constexpr std::size_t named_changes = 5;
 constexpr std::size_t day_characters = 8;
-constexpr std::size_t shown_hash = 10;
-
-bool lies_in(const std::string& path, const std::string& place) {
-  return path == place || path.starts_with(place + "/");
-}
 
 /// One cycle being carried out.
 class performer {
  public:
   performer(const improve_order& order, const improve_ports& ports)
       : order_(order), ports_(renewing(ports)), outputs_(order.root + "/" + order.settings.outputs),
-        lock_(outputs_ + "/lock", ports_), scanning_(order, ports_),
+        lock_(outputs_ + "/lock", ports_), scanning_(order, ports_), tree_(order, ports_),
         undo_(order.root, outputs_, ports.files, ports.tree) {}
 
   result<cycle_state> run() {
@@ -246,7 +240,7 @@ class performer {
       return p;
     }
     p.head = **head;
-    const auto now = changes(**repository);
+    const auto now = tree_.changes(**repository);
     if (!now)
       p.hindrance = to_string(now.error());
     else if (!now->tracked.empty())
@@ -254,133 +248,8 @@ class performer {
     return p;
   }
 
-  static std::string not_committed(const std::set<std::string>& paths) {
-    return "the work tree has changes that are not committed (" + names_of(paths) +
-           "): commit or stash them";
-  }
-
-  static std::string names_of(const std::set<std::string>& paths) {
-    std::string named;
-    std::size_t n = 0;
-    for (const auto& path : paths) {
-      if (++n > named_changes)
-        return named + ", …";
-      named += (named.empty() ? "" : ", ") + path;
-    }
-    return named;
-  }
-
-  /// What differs from HEAD, but for Boyd's own.
-  struct tree_changes {
-    std::set<std::string> tracked; ///< files that git knows
-    /// Files that it does not know, which are in nobody's way: check_known() lets no patch replace
-    /// them. With what tells whether they are still the same.
-    std::map<std::string, std::string> untracked;
-  };
-
-  result<tree_changes> changes(repository& r) {
-    const auto all = r.changes();
-    if (!all)
-      return fail(all.error());
-    tree_changes found;
-    for (const auto& c : *all) {
-      if (lies_in(c.path, order_.settings.outputs) || lies_in(c.path, order_.settings.logs))
-        continue;
-      if (c.kind != change_kind::added) {
-        found.tracked.insert(c.path);
-        continue;
-      }
-      const auto info = ports_.files.stat(order_.root + "/" + c.path);
-      found.untracked[c.path] = info ? std::to_string(info->inode) + " " +
-                                           std::to_string(info->size) + " " +
-                                           std::to_string(to_unix_ms(info->modified))
-                                     : to_string(info.error());
-    }
-    return found;
-  }
-
-  /// `conflict`: somebody has committed since the cycle began, so that it works on another base.
-  result<void> check_base(repository& r) {
-    const auto head = r.head();
-    if (!head)
-      return fail(head.error());
-    const auto& base = core_->state().base;
-    if (const auto now = head->value_or(std::string()); now != base)
-      return fail(errc::conflict,
-                  "HEAD was " + base.substr(0, shown_hash) + " when the cycle began and is " +
-                      (now.empty() ? "no commit" : now.substr(0, shown_hash)) + " now",
-                  {}, "look at what was committed meanwhile; the next cycle begins from there");
-    return {};
-  }
-
-  result<void> check_base() {
-    auto repository = ports_.repositories.open(order_.root, {});
-    return repository ? check_base(**repository) : fail(std::move(repository.error()));
-  }
-
-  /// Where the tree stands when an executor is asked: on the base, with nothing changed in it.
-  result<tree_changes> ready_tree() {
-    auto repository = ports_.repositories.open(order_.root, {});
-    if (!repository)
-      return fail(std::move(repository.error()));
-    if (auto base = check_base(**repository); !base)
-      return fail(std::move(base.error()));
-    return changes(**repository);
-  }
-
-  /// What changed between two looks; empty: nothing. Nobody can tell a person's edit from an
-  /// executor's.
-  static std::string disturbance(const tree_changes& before, const result<tree_changes>& now) {
-    if (!now)
-      return to_string(now.error());
-    auto paths = now->tracked;
-    for (const auto& [path, print] : now->untracked)
-      if (const auto it = before.untracked.find(path);
-          it == before.untracked.end() || it->second != print)
-        paths.insert(path);
-    for (const auto& [path, print] : before.untracked)
-      if (!now->untracked.contains(path))
-        paths.insert(path);
-    return paths.empty() ? std::string()
-                         : "while a patch was asked for, files of the repository changed (" +
-                               names_of(paths) +
-                               "), by a person or by who was asked: commit them, or take them back";
-  }
-
-  /// Files that git knows, differ from HEAD and are none of the patch's.
-  result<std::set<std::string>> changed_besides(const std::vector<planned_change>& patch) {
-    auto repository = ports_.repositories.open(order_.root, {});
-    if (!repository)
-      return fail(std::move(repository.error()));
-    auto now = changes(**repository);
-    if (!now)
-      return fail(std::move(now.error()));
-    for (const auto& c : patch)
-      now->tracked.erase(c.path);
-    return std::move(now->tracked);
-  }
-
-  /// Why what was verified is not what the patch alone makes of the base; empty: it is. What a
-  /// patch does when it runs may change files that the patch does not name.
-  std::string why_not_alone() {
-    const auto others = changed_besides(core_->state().execution.patch->changes);
-    if (!others)
-      return to_string(others.error());
-    return others->empty()
-               ? std::string()
-               : "while the patch was verified, other files of the repository changed (" +
-                     names_of(*others) +
-                     "), by a person or by what ran: commit them, or take them back";
-  }
-
-  /// Files that git knows; without a repository none.
-  std::set<std::string> known_files() {
-    auto repository = ports_.repositories.open(order_.root, {});
-    auto known = repository ? (*repository)->tracked_paths()
-                            : result<std::vector<std::string>>(std::vector<std::string>());
-    if (!known)
-      return {};
-    return {std::make_move_iterator(known->begin()), std::make_move_iterator(known->end())};
+  std::string why_not_alone() const {
+    return tree_.why_not_alone(core_->state().execution.patch->changes);
   }
 
   gate_rules rules() {
@@ -388,7 +257,7 @@ class performer {
     if (order_.settings.file.starts_with(order_.root + "/"))
       r.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
     r.protected_paths = {order_.settings.protect,
-                         files_run(order_.settings, order_.root, known_files()),
+                         files_run(order_.settings, order_.root, tree_.known_files()),
                          order_.settings.may_change, order_.settings.may_change_tests};
     r.secrets = order_.settings.secrets;
     if (core_->state().selected)
@@ -419,11 +288,11 @@ class performer {
     tell("asking " + (e.executor.empty() ? "" : e.executor + " ") + "for a patch, try " +
          std::to_string(core_->state().execution.tries + 1) + " of " + std::to_string(most_tries) +
          ": " + e.task.title);
-    const auto before = ready_tree();
+    const auto before = tree_.look(core_->state().base);
     if (!before || !before->tracked.empty())
       return disturbed(before ? not_committed(before->tracked) : to_string(before.error()), {});
     auto a = answer_to(e);
-    if (auto why = disturbance(*before, ready_tree()); !why.empty())
+    if (auto why = disturbance(*before, tree_.look(core_->state().base)); !why.empty())
       return disturbed(std::move(why), a.spent);
     take(core_->on_answer(std::move(a), ports_.clock.now()));
   }
@@ -451,7 +320,7 @@ class performer {
     parts.closed = order_.settings.protect;
     for (const auto& own : {order_.settings.outputs, order_.settings.logs})
       parts.closed.push_back(own + "/**");
-    const auto known = known_files();
+    const auto known = tree_.known_files();
     std::ranges::move(files_run(order_.settings, order_.root, known),
                       std::back_inserter(parts.closed));
     parts.closed.push_back("files that start programs or say what is checked (build files, CI, "
@@ -503,27 +372,6 @@ class performer {
     take(core_->on_judged(std::move(patch), ports_.clock.now()));
   }
 
-  /// What is changed or removed must stand in HEAD: of any other file there is no second copy once
-  /// the cycle has ended. What is new must be something that git can see.
-  result<void> check_known(const accepted_patch& patch) {
-    auto repository = ports_.repositories.open(order_.root, {});
-    if (!repository)
-      return fail(std::move(repository.error()));
-    for (const auto& c : patch.changes) {
-      const bool is_new = c.action == planned_change::action_t::create;
-      if (!is_new && !(*repository)->read_at("HEAD", c.path))
-        return fail(errc::refused, "git does not know this file, so it stays as it is", c.path);
-      if (!is_new)
-        continue;
-      const auto ignored = (*repository)->ignores(c.path);
-      if (!ignored)
-        return fail(ignored.error());
-      if (*ignored)
-        return fail(errc::refused, "git ignores this path, so it would never be committed", c.path);
-    }
-    return {};
-  }
-
   result<accepted_patch> judge(const effect::judge& e) {
     auto p = e.is_diff ? read_diff(e.answer) : read_proposal(e.answer);
     if (!p) {
@@ -532,7 +380,7 @@ class performer {
     }
     auto patch = judge_patch(*p, rules(), ports_.tree, ports_.inside);
     if (patch)
-      if (auto known = check_known(*patch); !known)
+      if (auto known = tree_.check_known(*patch); !known)
         patch = fail(std::move(known.error()));
     if (!patch)
       log("refused: " + to_string(patch.error()));
@@ -543,9 +391,9 @@ class performer {
     if (!still_mine())
       return;
     tell("applying the patch");
-    auto done = check_base();
+    auto done = tree_.check_base(core_->state().base);
     if (done) {
-      const auto others = changed_besides(e.patch.changes);
+      const auto others = tree_.changed_besides(e.patch.changes);
       if (!others)
         done = fail(others.error());
       else if (!others->empty())
@@ -557,7 +405,7 @@ class performer {
   }
 
   void perform(const effect::compare&) {
-    const auto base = check_base();
+    const auto base = tree_.check_base(core_->state().base);
     const auto stands = base ? undo_.stands(core_->state().cycle_id) : fail(base.error());
     if (stands && *stands)
       if (auto why = why_not_alone(); !why.empty())
@@ -598,7 +446,7 @@ class performer {
     const auto& s = core_->state();
     if (s.outcome.empty() || !s.execution.patch) // it is applied once more
       return;
-    const auto others = changed_besides(s.execution.patch->changes);
+    const auto others = tree_.changed_besides(s.execution.patch->changes);
     if (!others || others->empty() || s.reason.find(names_of(*others)) != std::string::npos)
       return;
     end.told +=
@@ -608,7 +456,7 @@ class performer {
 
   result<undo_end> take_back() {
     const auto& s = core_->state();
-    if (!s.execution.applied || !is_in_head(s.execution.patch))
+    if (!s.execution.applied || !s.execution.patch || !tree_.is_in_head(*s.execution.patch, s.base))
       return undo_.roll_back(s.cycle_id);
     // Taking it back would undo a person's commit.
     if (auto done = undo_.forget(s.cycle_id); !done)
@@ -620,81 +468,9 @@ class performer {
     return end;
   }
 
-  /// Whether somebody committed the patch as a whole.
-  bool is_in_head(const std::optional<accepted_patch>& patch) {
-    auto repository = ports_.repositories.open(order_.root, {});
-    if (!repository || !patch || check_base(**repository))
-      return false;
-    return std::ranges::all_of(patch->changes, [&](const planned_change& c) {
-      const auto there = (*repository)->read_at("HEAD", c.path);
-      return c.action == planned_change::action_t::remove ? !there : there && *there == c.after;
-    });
-  }
-
   void perform(const effect::commit& e) {
     if (still_mine())
-      take(core_->on_committed(commit(e), ports_.clock.now()));
-  }
-
-  /// The commit that this cycle has made already: a crash came between it and its record.
-  result<std::optional<std::string>> made_before(repository& r) {
-    const auto newest = r.history("", 2);
-    if (!newest)
-      return fail(newest.error());
-    const auto& s = core_->state();
-    const std::pair<std::string, std::string> mark{"Cycle", s.cycle_id};
-    if (newest->size() < 2 || (*newest)[1].hash != s.base ||
-        std::ranges::find(newest->front().trailers, mark) == newest->front().trailers.end())
-      return std::nullopt;
-    return newest->front().hash;
-  }
-
-  /// What was verified is what is committed: the patch stands, and nothing else differs from HEAD.
-  result<void> check_verified(repository& r, const std::vector<planned_change>& patch) {
-    if (auto base = check_base(r); !base)
-      return base;
-    const auto stands = undo_.stands(core_->state().cycle_id);
-    if (!stands)
-      return fail(stands.error());
-    auto now = changes(r);
-    if (!now)
-      return fail(std::move(now.error()));
-    std::set<std::string> changed;
-    for (const auto& c : patch)
-      if (now->tracked.erase(c.path) + now->untracked.count(c.path) == 0 || !*stands)
-        changed.insert(c.path);
-    changed.merge(now->tracked);
-    if (changed.empty())
-      return {};
-    return fail(errc::conflict,
-                "it is not what stands in the work tree now (" + names_of(changed) +
-                    "), so nothing was committed",
-                {}, "look at the changes, then commit them yourself or take them back");
-  }
-
-  result<std::string> commit(const effect::commit& e) {
-    auto repository = ports_.repositories.open(order_.root, {});
-    if (!repository)
-      return fail(std::move(repository.error()));
-    auto before = made_before(**repository);
-    if (!before)
-      return fail(std::move(before.error()));
-    if (*before)
-      return **before;
-    if (auto same = check_verified(**repository, e.changes); !same)
-      return fail(std::move(same.error()));
-    std::vector<path_change> paths;
-    for (const auto& c : e.changes)
-      paths.push_back({c.path, c.action == planned_change::action_t::create ? change_kind::added
-                               : c.action == planned_change::action_t::remove
-                                   ? change_kind::deleted
-                                   : change_kind::modified});
-    auto made = (*repository)->commit(paths, e.message, ports_.clock.now());
-    if (!made)
-      return fail(std::move(made.error()));
-    if (!*made)
-      return fail(errc::conflict, "nothing differs from HEAD: somebody else committed the patch");
-    return **made;
+      take(core_->on_committed(tree_.commit(e, core_->state(), undo_), ports_.clock.now()));
   }
 
   void perform(const effect::forget&) {
@@ -747,6 +523,7 @@ class performer {
   std::string refused_; ///< the last answer, if it was refused
   repository_lock lock_;
   scanning scanning_;
+  work_tree tree_;
   undo_log undo_;
   std::optional<cycle_core> core_;
   std::deque<cycle_effect> waiting_;
