@@ -45,7 +45,8 @@ kernel_status status_of(self_pointer self) {
   status.paused = s.paused;
   status.problem = s.problem;
   const auto behind = effects::behind_of(s.effects.open());
-  if (status.problem.empty() && (!behind.empty() || !s.shows_latest))
+  // Of a node that only asks the gateway tells it: nothing is tried again there.
+  if (status.problem.empty() && !s.parts.context->passive && (!behind.empty() || !s.shows_latest))
     status.problem =
         "STATE.md, its commit or the log of facts is behind the recorded cycles; retrying" +
         (behind.empty() ? "" : ": " + behind.front());

@@ -1,11 +1,9 @@
 #include "hints.hpp"
 
-#include "cli/command_line.hpp"
 #include "terminal.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 #include <string_view>
 
 namespace boyd::app {
@@ -41,16 +39,14 @@ bool is_command(std::string_view text, std::size_t at) {
 
 } // namespace
 
-void choose_hints(const arguments& args) {
+void choose_hints(const arguments& args, const std::function<std::set<std::string>()>& all_verbs) {
   auto& [options, verbs] = given();
   if (!args.home.empty())
     options += "--home " + shell_word(args.home) + " ";
   if (!args.config.empty())
     options += "--config " + shell_word(args.config) + " ";
-  if (options.empty())
-    return;
-  for (const auto& verb : describe_command_line().verbs)
-    verbs.insert(verb.name);
+  if (!options.empty())
+    verbs = all_verbs();
 }
 
 std::string as_hint(std::string text) {

@@ -58,7 +58,7 @@ TEST_CASE("cost: who used up what, as a table, JSON and values separated by comm
   CHECK_THAT(table.out, Contains("default/a  1      0     60     10      25      5          85"));
   CHECK_THAT(table.out, Contains("1.2345\n"));
   CHECK_THAT(table.out, Contains("0.02 *\n"));
-  CHECK_THAT(table.out, Contains("1.2545 *\n* 1 call is still reserved"));
+  CHECK_THAT(table.out, Contains("1.2545 *\n* 1 call is not finished"));
   const auto body = home.run({"cost", "--by", "model", "--json"}).json();
   CHECK(body["schema"] == "boyd.cost/1");
   REQUIRE(body["items"].size() == 2);

@@ -29,11 +29,13 @@ std::vector<std::string> verbs_in(const std::string& help) {
   std::vector<std::string> verbs;
   std::istringstream lines(help);
   bool inside = false;
+  bool follows_blank = false; // else it is a line of a description
   for (std::string line; std::getline(lines, line);) {
-    if (begins_verbs(line) || line.empty())
+    if (line.empty() || (follows_blank && begins_verbs(line)))
       inside = !line.empty();
     else if (inside && line.size() > 2 && line[2] != ' ')
       verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
+    follows_blank = line.empty();
   }
   return verbs;
 }

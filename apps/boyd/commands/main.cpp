@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unistd.h>
 
@@ -124,7 +125,12 @@ int main(int argc, char** argv) try {
   } else {
     set_up_log(parsed->args);
     choose_time_view(parsed->args);
-    choose_hints(parsed->args);
+    choose_hints(parsed->args, [] {
+      std::set<std::string> names;
+      for (const auto& verb : describe_command_line().verbs)
+        names.insert(verb.name);
+      return names;
+    });
     const auto args = with_times_read(parsed->args);
     code = args ? run(*args) : report(args.error(), parsed->args.json);
   }
