@@ -231,6 +231,7 @@ result<void> run(const arguments& args) {
     out["index_seconds"] = *seconds;
     out["facts_per_second"] = static_cast<double>(log.facts()) / *seconds;
     out["facts_per_cpu_second"] = static_cast<double>(log.facts()) / (processor_seconds() - before);
+    out["index_resident_mib"] = peak_resident_mib();
   }
   knowledge_session session(node);
   const auto loaded = ask(session, first);
@@ -248,6 +249,7 @@ result<void> run(const arguments& args) {
     }
   for (const auto& [name, all] : ms)
     out["questions"][name] = {{"ms", median(all)}, {"p99_ms", percentile(all, 99)}}; // NOLINT
+  out["questions_resident_mib"] = peak_resident_mib();
   replay_policy other;
   other.numbers.plan.most_runs = 1;
   other.numbers.stages.bank_referenced *= 2;
@@ -259,7 +261,7 @@ result<void> run(const arguments& args) {
   out["replay_cpu_seconds"] = processor_seconds() - before;
   if (const auto info = node->ports.files->stat(node->layout().knowledge_index()))
     out["index_bytes"] = info->size;
-  out["resident_mib"] = peak_resident_mib();
+  out["replay_resident_mib"] = peak_resident_mib();
   out["load_average"] = load_average();
   std::printf("%s\n", out.dump(2).c_str());
   return {};

@@ -1,14 +1,6 @@
-#include "actors/knowledge/performer.hpp"
-#include "actors/state_writer/performer.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/graph/links.hpp"
-#include "boyd/ports/repository.hpp"
-#include "node_fixture.hpp"
-#include "src/adapters/libgit2/repository.hpp"
-#include "src/adapters/posix/file_system.hpp"
-#include "src/adapters/sqlite/knowledge_index.hpp"
-#include "support/pch.hpp"
-#include "support/temp_dir.hpp"
+#include "knowledge_fixture.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -23,236 +15,13 @@
 #include <utility>
 #include <vector>
 
-namespace boyd::memory_test {
+namespace boyd::knowledge_test {
 
 using namespace boyd;
 using Catch::Matchers::Contains;
-
-namespace {
-
-/// The workers of the state writer and of the memory on a real disk, with real git and SQLite.
-struct fixture {
-  test::temp_dir home;
-  std::shared_ptr<test::virtual_clock> clock = std::make_shared<test::virtual_clock>();
-  std::shared_ptr<node_context> context = make_context();
-  configuration_ptr configuration = std::make_shared<config::configuration>();
-  state_session writer{context, configuration};
-  std::unique_ptr<knowledge_session> memory = std::make_unique<knowledge_session>(context);
-
-  fixture() { REQUIRE(write(init_kernel_home{"default"})); }
-
-  std::shared_ptr<node_context> make_context() const {
-    auto c = std::make_shared<node_context>();
-    c->ports.clock = clock;
-    c->ports.random = std::make_shared<sim::seeded_entropy>(1);
-    c->ports.files = adapters::make_posix_file_system();
-    c->ports.repositories = adapters::make_git_repositories();
-    c->ports.make_knowledge_index = adapters::make_sqlite_knowledge_index;
-    c->home = home.path();
-    return c;
-  }
-
-  template <class What>
-  result<state_reply> write(What what) {
-    std::vector<job<state_request, state_reply>> batch;
-    batch.emplace_back(state_request{{}, std::move(what)});
-    writer.perform(batch);
-    return batch[0].reply;
-  }
-
-  template <class What>
-  result<knowledge_reply> ask(What what) {
-    std::vector<job<knowledge_request, knowledge_reply>> batch;
-    knowledge_request request;
-    request.what = std::move(what);
-    batch.emplace_back(std::move(request));
-    memory->perform(batch);
-    return batch[0].reply;
-  }
-
-  std::vector<std::string> recall(const std::string& question, std::optional<utc_time> at = {}) {
-    recall_memory what{"default", {{question, at}}, 1000, 0};
-    // Entries of files are as old as these, which a real clock dates.
-    if (!at)
-      what.questions.front().at = *parse_rfc3339("2100-01-01T00:00:00Z");
-    const auto reply = ask(std::move(what));
-    if (!reply)
-      return {to_string(reply.error())};
-    std::vector<std::string> texts;
-    for (const auto& [row, score] : reply->answers.front())
-      texts.push_back(row.text);
-    return texts;
-  }
-
-  memory_description describe() { return ask(describe_memory{"default"})->description; }
-
-  void restart() {
-    memory.reset();
-    memory = std::make_unique<knowledge_session>(context);
-  }
-
-  std::string file(const std::string& name) const { return home.file("kernel/default/" + name); }
-  std::string index() const { return home.file("knowledge/index.db"); }
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(file(name)).parent_path());
-    std::ofstream(file(name), std::ios::binary) << text;
-  }
-};
-
+using fixture = test::knowledge_fixture;
+using test::entry;
 using texts = std::vector<std::string>;
-
-memory::memory_entry entry(const std::string& text, const char* time,
-                           const std::string& author = {}) {
-  return {{}, "chat", author, {}, text, *parse_rfc3339(time), true};
-}
-
-} // namespace
-
-TEST_CASE("memory index: what is appended and imported is recalled", "[memory]") {
-  fixture f;
-  CHECK(f.recall("anything").empty());
-  REQUIRE(
-      f.write(append_memory{"default", {}, "Important Facts", "the deploy key is in the vault"}));
-  REQUIRE(f.write(import_memory{"default",
-                                {entry("Lin carried the pager", "2026-04-12T09:00:00Z", "Lin Yue"),
-                                 entry("数据库在夜里备份", "2026-05-01T09:00:00Z")}}));
-  CHECK(f.recall("where is the key for deploying?").front() == "the deploy key is in the vault");
-  CHECK(f.recall("备份数据库").front() == "数据库在夜里备份");
-  CHECK(f.recall("the pager in April").front() == "Lin carried the pager");
-  // At an earlier time later entries are unknown.
-  CHECK(f.recall("backup", *parse_rfc3339("2026-04-13T00:00:00Z")) ==
-        texts{"Lin carried the pager"});
-  const auto d = f.describe();
-  CHECK(d.entries == 3);
-  REQUIRE(d.sections.size() == 1);
-  CHECK(d.sections[0].section == "Important Facts");
-  CHECK(d.problems.empty());
-}
-
-TEST_CASE("memory index: it follows the files, whoever changes them", "[memory]") {
-  fixture f;
-  f.put("MEMORY.md", "## Facts\n- the gate code is 1234\n- the cat is black\n");
-  f.put("notes/2026-02-13.md", "A walk in the woods.\n");
-  CHECK(f.recall("gate code").front() == "the gate code is 1234");
-  f.put("MEMORY.md", "## Facts\n- the gate code is 9876\n- the cat is black\n");
-  CHECK(f.recall("gate code").front() == "the gate code is 9876");
-  CHECK(f.describe().entries == 3);
-  std::filesystem::remove(f.file("notes/2026-02-13.md"));
-  CHECK(f.describe().entries == 2);
-  f.restart();
-  CHECK(f.describe().entries == 2);
-  CHECK(f.recall("gate code").front() == "the gate code is 9876");
-}
-
-TEST_CASE("memory index: a folder of many files is followed without reading each", "[memory]") {
-  fixture f;
-  // Long after the files were written, so that their times say whether they have changed.
-  f.clock->jump(
-      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now() - f.clock->now()) +
-      1h);
-  const auto name = [](int i) { return "research/" + std::to_string(10'000 + i) + ".md"; };
-  constexpr int pages = 1100;
-  for (int i = 0; i < pages; ++i)
-    f.put(name(i), "page " + std::to_string(i) + " tells of nothing\n");
-  CHECK(f.recall("page 700").front() == "page 700 tells of nothing");
-  // Changed in their places, which no folder's time tells: what an answer holds is compared, ...
-  f.put(name(700), "page 700 tells of herons\n");
-  CHECK(f.recall("page 700").front() == "page 700 tells of herons");
-  // ... and the others are looked at in turn.
-  f.put(name(1050), "a quagga\n");
-  bool is_found = false;
-  for (int questions = 0; questions < 3 && !is_found; ++questions)
-    is_found = f.recall("quagga").front() == "a quagga";
-  CHECK(is_found);
-  // What comes and goes is known at once.
-  f.put("research/new.md", "an okapi\n");
-  CHECK(f.recall("okapi").front() == "an okapi");
-  std::filesystem::remove(f.file(name(800)));
-  const auto left = f.recall("page 800");
-  CHECK(std::ranges::find(left, "page 800 tells of nothing") == left.end());
-  CHECK(f.describe().entries == pages);
-}
-
-TEST_CASE("memory index: an entry that moves to the archive is the same one", "[memory]") {
-  fixture f;
-  const auto ids = [&](const std::string& question) {
-    std::vector<std::string> all;
-    const auto reply = f.ask(recall_memory{"default", {{question, {}}}, 1000, 0});
-    REQUIRE(reply);
-    for (const auto& r : reply->answers.front())
-      all.push_back(r.row.id + " " + format_rfc3339(r.row.time) + " " + r.row.source);
-    return all;
-  };
-  f.clock->advance(std::chrono::hours{24 * 365 * 20}); // behind the files' times
-  REQUIRE(f.write(append_memory{"default", {}, "Important Facts", "number 0"}));
-  const auto before = ids("number 0");
-  REQUIRE(before.size() == 1);
-  for (int i = 1; i < 7; ++i)
-    REQUIRE(
-        f.write(append_memory{"default", {}, "Important Facts", "number " + std::to_string(i)}));
-  REQUIRE(f.describe().entries == 7);
-  const auto after = ids("number 0");
-  CHECK(std::ranges::find(after, before.front()) != after.end());
-}
-
-TEST_CASE("memory index: missing, torn or of another version, it is made anew", "[memory]") {
-  fixture f;
-  REQUIRE(f.write(append_memory{"default", {}, "Facts", "the gate code is 1234"}));
-  REQUIRE(f.recall("gate").size() == 1);
-  SECTION("missing") {
-    f.memory.reset();
-    for (const char* ending : {"", "-wal", "-shm"})
-      std::filesystem::remove(f.index() + ending);
-  }
-  SECTION("cut") {
-    f.memory.reset();
-    std::filesystem::resize_file(f.index(), 5000);
-  }
-  SECTION("no database") {
-    f.memory.reset();
-    std::ofstream(f.index(), std::ios::binary) << std::string(20'000, 'x');
-  }
-  SECTION("empty") {
-    f.memory.reset();
-    std::filesystem::resize_file(f.index(), 0);
-  }
-  SECTION("of another version") {
-    f.memory.reset();
-    CHECK(std::system(("sqlite3 '" + f.index() + "' 'PRAGMA user_version=77'").c_str()) == 0);
-  }
-  SECTION("another program's") {
-    f.memory.reset();
-    std::filesystem::remove(f.index());
-    CHECK(std::system(("sqlite3 '" + f.index() + "' 'CREATE TABLE t(x)'").c_str()) == 0);
-  }
-  f.restart();
-  CHECK(f.recall("gate") == texts{"the gate code is 1234"});
-  CHECK(f.describe().entries == 1);
-}
-
-TEST_CASE("memory index: a link in the place of a file or folder is not followed", "[memory]") {
-  fixture f;
-  f.put("GOAL.md", "- a goal\n");
-  std::filesystem::create_symlink(f.file("GOAL.md"), f.file("MEMORY.md"));
-  std::filesystem::create_directory(f.home.file("outside"));
-  std::ofstream(f.home.file("outside/x.md")) << "secret of another\n";
-  std::filesystem::create_symlink(f.home.file("outside"), f.file("notes"));
-  CHECK(f.describe().entries == 0);
-}
-
-TEST_CASE("memory index: lines that cannot be read are told, also after a restart", "[memory]") {
-  fixture f;
-  f.put("archive/2026-02.jsonl", "{\"time\":\"2026-02-13T10:00:00Z\",\"text\":\"a\"}\nbroken\n");
-  for (int life = 0; life < 2; ++life) {
-    const auto d = f.describe();
-    CHECK(d.entries == 1);
-    REQUIRE(d.problems.size() == 1);
-    CHECK_THAT(d.problems[0], Contains("archive/2026-02.jsonl: unreadable lines: 1"));
-    f.restart();
-  }
-}
-
-// -- the log of facts -----------------------------------------------------------------------------
 
 namespace {
 
@@ -342,10 +111,13 @@ TEST_CASE("knowledge: damaged lines are passed over, the others count", "[knowle
   log.add_run("ctx_1", "2");
   auto text = log.text();
   text.replace(first.size() + text.substr(first.size()).find("ctx_1"), 5, "ctx_2");
-  log.put(text + "{not json\n" + std::string(2u << 20, 'x') + "\n" + first);
+  const std::string binary("\0\xff\xc3\n", 4);
+  log.put(text + "{not json\n" + binary + "\n" + std::string(100'000, '[') + "\n" +
+          "{\"type\":7,\"from\":null,\"to\":{}}\n" + std::string(2u << 20, 'x') + "\n" + first);
   CHECK(successes(f, "ctx_1") == 1);
   CHECK(successes(f, "ctx_2") == -1);
-  // A replay passes over the same ones: damaged, no JSON, too long, repeated.
+  // A replay passes over the same ones: changed, no JSON, bytes that are no text, too deep, of
+  // other types, empty, too long, repeated.
   const auto replayed = f.ask(replay_policy{});
   REQUIRE(replayed);
   CHECK(replayed->looked_at == 3);
@@ -869,4 +641,4 @@ TEST_CASE("knowledge: the index of a long log is the same, however it was gather
   CHECK(dump_of(f) == grown);
 }
 
-} // namespace boyd::memory_test
+} // namespace boyd::knowledge_test
