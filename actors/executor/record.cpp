@@ -6,6 +6,7 @@
 #include "boyd/core/sha256.hpp"
 #include "boyd/memory/tokens.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "src/core/json_values.hpp"
 
 #include <caf/send.hpp>
@@ -87,6 +88,12 @@ json usage_json(const run_usage& u) {
   add("input_tokens", u.input_tokens);
   add("output_tokens", u.output_tokens);
   add("cost_microusd", u.cost_microusd);
+  if (u.sandbox || u.worktree) {
+    const auto whole = json::parse(queue::usage_json(u), nullptr, false);
+    for (const auto* key : {"sandbox", "worktree"})
+      if (const auto& part = part_in(whole, key); part.is_object())
+        all[key] = part;
+  }
   return all;
 }
 
@@ -354,6 +361,7 @@ std::vector<record::turn> turns_of(const executor_state& s, const run_outcome& o
   json ended{{"execution", boyd::name_of(outcome.execution)},
              {"exit_code", outcome.exit_code},
              {"output_sha256", sha256_hex(outcome.output)},
+             {"output_bytes", outcome.output.size()},
              {"output_cut", outcome.output_cut}};
   add_told_tools(s.record->told, action, ended);
   only.action = dump(action);

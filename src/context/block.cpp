@@ -123,9 +123,9 @@ std::int64_t sum_of(const std::vector<work_item>& all) {
 void shorten(work_item& w, const std::string& why) {
   const auto target = summary_tokens(w.placed.whole);
   const auto& given = w.item->summary;
-  w.placed.summary = !given.empty() && estimate_tokens(given) <= 2 * target
-                         ? given
-                         : summarize(w.item->content, w.item->about, target);
+  w.placed.is_by_model = !given.empty() && estimate_tokens(given) <= 2 * target;
+  w.placed.summary =
+      w.placed.is_by_model ? given : summarize(w.item->content, w.item->about, target);
   w.show(w.placed.summary, shown_as::summary);
   w.placed.reason = "summarized " + why;
 }
@@ -141,8 +141,8 @@ void apply_policy(work_item& w) {
     shorten(w, "by a memory policy");
 }
 
-/// Shows again what was left out, whole or as a summary, where `room` has place for it; the tokens
-/// that it takes.
+/// Shows again what was left out or shortened, whole or as a summary, where `room` has place for
+/// it; the tokens that it takes.
 std::int64_t come_back(work_item& w, std::int64_t room, const std::string& over) {
   auto again = w;
   again.show(again.item->content, shown_as::full);
@@ -161,14 +161,16 @@ void fit(std::vector<work_item>& all, std::int64_t budget, order strategy) {
   const auto over = "to fit the budget of " + std::to_string(budget) + " tokens";
   auto sum = sum_of(all);
   const auto sacrifice = by_sacrifice(all, strategy);
+  std::vector<work_item*> shortened;
   for (auto* w : sacrifice) {
     if (sum <= budget)
-      return;
+      break;
     if (summary_tokens(w->placed.whole) == 0)
       continue;
     const auto before = w->placed.tokens;
     shorten(*w, over);
     sum -= before - w->placed.tokens;
+    shortened.push_back(w);
   }
   std::vector<work_item*> left;
   for (auto* w : sacrifice) {
@@ -181,6 +183,13 @@ void fit(std::vector<work_item>& all, std::int64_t budget, order strategy) {
   // A large one that went last may have made room for small ones before it.
   for (auto w = left.rbegin(); w != left.rend(); ++w)
     sum += come_back(**w, budget - sum, over);
+  // So may one that was shortened: then the most important are whole again.
+  for (auto w = shortened.rbegin(); w != shortened.rend(); ++w) {
+    if (!(*w)->is_shown())
+      continue;
+    sum -= (*w)->placed.tokens;
+    sum += come_back(**w, budget - sum, over);
+  }
 }
 
 /// What this level of depth does not read at all.

@@ -49,6 +49,10 @@ json item_json(const snapshot_item& i) {
          {"reason", i.reason}};
   if (!i.shown.empty())
     j["shown"] = i.shown;
+  if (!i.shortened_by.empty())
+    j["shortened_by"] = i.shortened_by;
+  if (i.whole > 0)
+    j["whole"] = i.whole;
   return j;
 }
 
@@ -75,6 +79,8 @@ snapshot_item read_item(const json& j) {
   i.from = value_named(all_origins, text_in(j, "origin"));
   i.reason = text_in(j, "reason");
   i.shown = text_in(j, "shown");
+  i.shortened_by = text_in(j, "shortened_by");
+  i.whole = number_in(j, "whole");
   return i;
 }
 
@@ -90,7 +96,11 @@ snapshot snapshot_of(const std::vector<offered_item>& items, const context_block
     const auto& i = items.at(p.offered);
     s.items.push_back({p.key, i.id, i.path, i.type, i.content_hash, p.tokens, p.as, p.where,
                        i.score, i.from, p.reason,
-                       p.summary.empty() ? std::string() : sha256_hex(p.summary)});
+                       p.summary.empty() ? std::string() : sha256_hex(p.summary),
+                       p.as != shown_as::summary ? ""
+                       : p.is_by_model           ? "model"
+                                                 : "rules",
+                       p.as == shown_as::full ? 0 : p.whole});
   }
   name_it(s);
   return s;

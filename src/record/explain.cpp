@@ -105,6 +105,31 @@ bool names(const std::vector<named_item>& items, std::string_view id) {
   return std::ranges::find(items, id, &named_item::id) != items.end();
 }
 
+std::string use_of(const execution& e, std::string_view id) {
+  if (e.cited && names(e.cited->valid, id))
+    return "cited";
+  return e.cited && names(e.cited->used, id) ? "used" : "given";
+}
+
+std::vector<const context::snapshot_item*> items_by_use(const execution& e) {
+  std::vector<const context::snapshot_item*> all;
+  const auto* s = first_snapshot(e);
+  if (s == nullptr)
+    return all;
+  for (const auto& i : s->items)
+    all.push_back(&i);
+  const auto rank = [&](const context::snapshot_item& i) {
+    const auto use = use_of(e, i.id);
+    return use == "cited" ? 0 : use == "used" ? 1 : i.key.empty() ? 3 : 2;
+  };
+  std::ranges::stable_sort(all, [&](const auto* l, const auto* r) { return rank(*l) < rank(*r); });
+  return all;
+}
+
+std::string with_key(const context::snapshot_item& i) {
+  return (i.key.empty() ? std::string() : i.key + " ") + code(i.path);
+}
+
 const known_item* known_to(const attempt& a, std::string_view id) {
   const auto it = std::ranges::find(a.known, id, &known_item::id);
   return it == a.known.end() ? nullptr : &*it;
@@ -132,8 +157,9 @@ std::string explain(const execution& e, const explain_options& options) {
   const auto* a = words::last_of(e);
   auto text = "# Run of " + words::code(e.agent_id) +
               (a == nullptr ? std::string() : ", " + words::moment(a->started_at)) + "\n\n" +
-              "Boyd runs agents: programs, and AI models with tools. This page explains one run. "
-              "It uses only\nthe record that was written during the run.\n\n";
+              words::code(e.agent_id) + " is " + words::what_it_is(a) +
+              " that Boyd runs. This page explains one run of it, from Boyd's record of this "
+              "run,\nwhich also has what was known of earlier runs.\n\n";
   text += words::summary(e);
   if (all)
     text += words::skill_suggestions(e);

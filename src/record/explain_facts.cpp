@@ -24,13 +24,10 @@ bool is_told(const execution& e, const evidence_line& promoted) {
          });
 }
 
-/// The items that a prompt showed.
+/// The items that a prompt showed, those that were cited or used first.
 std::vector<const context::snapshot_item*> shown_items(const execution& e) {
-  std::vector<const context::snapshot_item*> all;
-  if (const auto* s = first_snapshot(e))
-    for (const auto& i : s->items)
-      if (!i.key.empty())
-        all.push_back(&i);
+  auto all = items_by_use(e);
+  std::erase_if(all, [](const auto* i) { return i->key.empty(); });
   return all;
 }
 
@@ -39,12 +36,6 @@ std::string path_of(const execution& e, const std::string& id) {
     if (i->id == id)
       return i->path;
   return id;
-}
-
-std::string use_of(const execution& e, const context::snapshot_item& i) {
-  const bool cited = e.cited && names(e.cited->valid, i.id);
-  const bool used = e.cited && names(e.cited->used, i.id);
-  return cited ? "cited" : used ? "used" : "shown";
 }
 
 /// A label of Mermaid's in which no character means anything: letters, digits, blanks and what is
@@ -90,7 +81,7 @@ std::string picture(const execution& e) {
   for (const auto* i : shown_items(e)) {
     const auto id = "c" + std::to_string(++number);
     text += node(id, "[", i->key + " " + i->path, "]") + "  " + id + " -.->|used_in, " +
-            use_of(e, *i) + "| run\n";
+            use_of(e, i->id) + "| run\n";
   }
   number = 0;
   for (const auto& s : e.skills) {
@@ -120,13 +111,17 @@ std::string provenance(const execution& e, bool with_graph) {
   std::string text = "## Evidence & Provenance\n\nBoyd writes what it learns into an append-only "
                      "log of facts. The facts of this run have the id\n" +
                      code("exec_" + e.dispatch_id) + "; `boyd kg trace " + e.dispatch_id +
-                     "` shows them with their lines.\n\n";
+                     "` shows them with their lines.";
+  const auto given = shown_items(e);
+  text += given.empty() ? "\n\n"
+                        : " *Contexts Used* lists the\ntexts that it was given; 'used' and 'cited' "
+                          "say what became of them.\n\n";
   const auto list = [&](const char* what, const std::string& lines) {
     text += "**" + std::string(what) + ":**\n\n" + (lines.empty() ? "- (none)\n" : lines) + "\n";
   };
   std::string used;
-  for (const auto* i : shown_items(e))
-    used += "- " + code(i->path) + ", " + use_of(e, *i) + ": " + code(i->id) +
+  for (const auto* i : given)
+    used += "- " + with_key(*i) + ", " + use_of(e, i->id) + ": " + code(i->id) +
             place_of(e, i->id, "used_in") + "\n";
   list("Contexts Used", used);
   std::string validated;

@@ -33,12 +33,22 @@ const attempt* last_of(const execution& e);
 /// What it could read at first.
 const context::snapshot* first_snapshot(const execution& e);
 bool names(const std::vector<named_item>& items, std::string_view id);
+/// What became of an item that a prompt showed: cited, used (not cited), or given (no more than
+/// that).
+std::string use_of(const execution& e, std::string_view id);
+/// All items of the first snapshot: cited ones first, then used ones, then others that were given,
+/// then those that were not shown; each in their order.
+std::vector<const context::snapshot_item*> items_by_use(const execution& e);
+/// "C2 `path`"; without a key the path alone.
+std::string with_key(const context::snapshot_item& i);
 /// Nothing: the log did not know it.
 const known_item* known_to(const attempt& a, std::string_view id);
 /// Behind what an item's fact of this type says: its place in the log, where that is known.
 std::string place_of(const execution& e, const std::string& from, const std::string& type);
 
 // explain_summary.cpp
+/// "a program", "an AI model with tools".
+std::string what_it_is(const attempt* a);
 std::string summary(const execution& e);
 // explain_items.cpp
 std::string skill_suggestions(const execution& e);

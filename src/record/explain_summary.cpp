@@ -46,15 +46,17 @@ std::string who_ran(const attempt& a) {
   return "a program" + (command.empty() ? std::string() : ", " + code(command));
 }
 
+/// Without a capital at its beginning.
 std::string how_it_ended(const attempt& a, const json& o) {
   const auto execution = text_in(o, "execution");
   const auto kind = text_in(value(a.executor), "kind");
-  const auto code_of_exit = part_in(o, "exit_code");
-  const bool program = kind != "chat" && kind != "script";
+  const bool is_program = kind != "chat" && kind != "script";
+  const auto& exit_code = part_in(o, "exit_code");
+  const bool has_ended = execution == "succeeded" || execution == "failed";
+  if (has_ended && is_program && exit_code.is_number_integer() && exit_code != json(-1))
+    return "exit code " + exit_code.dump();
   if (execution == "succeeded")
-    return program && code_of_exit.is_number_integer()
-               ? "it ended with exit code " + code_of_exit.dump()
-               : "it gave a final answer";
+    return "it gave a final answer";
   if (execution == "timed_out")
     return "it exceeded its time limit and was stopped";
   if (execution == "stalled")
@@ -66,26 +68,17 @@ std::string how_it_ended(const attempt& a, const json& o) {
   return "it failed";
 }
 
-std::string claim_of(const json& o) {
-  const auto claim = text_in(o, "claim");
-  return claim == "done"     ? "it reported success"
-         : claim == "failed" ? "it reported failure"
-                             : "it reported neither success nor failure";
+std::string sentence(std::string text) {
+  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text + ".";
 }
 
-std::string checks_of(const json& o) {
-  const auto verdict = text_in(o, "verification");
-  const auto& all = part_in(o, "requirements");
-  if (verdict == "none" || verdict.empty())
-    return "its result was not checked, because the agent has no checks (`require`)";
-  if (!all.is_array() || all.empty())
-    return verdict == "passed" ? "the checks of its result passed"
-                               : "the checks of its result failed";
-  std::size_t passed = 0;
-  for (const auto& one : all)
-    passed += part_in(one, "passed") == json(true) ? 1 : 0;
-  return "result of the checks: " + std::to_string(passed) + " of " +
-         counted(static_cast<std::int64_t>(all.size()), "check", "checks") + " passed";
+std::string claim_of(const json& o) {
+  const auto claim = text_in(o, "claim");
+  return claim == "done"     ? "It reported success."
+         : claim == "failed" ? "It reported failure."
+                             : "It did not say itself whether it succeeded.";
 }
 
 /// A requirement, its first word being its kind.
@@ -108,22 +101,47 @@ std::string requirement_in_words(const std::string& text) {
   return code(text);
 }
 
-std::string requirement_lines(const json& o) {
+bool has_passed(const json& requirement) {
+  return part_in(requirement, "passed") == json(true);
+}
+
+std::string found_of(const json& requirement) {
+  const auto found = text_in(requirement, "found");
+  return found.empty() ? std::string() : ", " + code(found);
+}
+
+/// The checks and what they found, in one sentence where all passed, else with a line for each.
+struct checks_in_words {
+  std::string sentence;
   std::string lines;
+};
+
+checks_in_words checks_of(const json& o) {
+  const auto verdict = text_in(o, "verification");
   const auto& all = part_in(o, "requirements");
-  if (!all.is_array())
-    return lines;
+  if (verdict == "none" || verdict.empty())
+    return {"The agent has no checks (`require`).", {}};
+  if (!all.is_array() || all.empty())
+    return {verdict == "passed" ? "Its checks passed." : "Its checks failed.", {}};
+  const auto passed = std::ranges::count_if(all, has_passed);
+  const auto total = static_cast<std::ptrdiff_t>(all.size());
+  std::string inside;
+  checks_in_words found;
   for (const auto& one : all) {
-    const bool passed = part_in(one, "passed") == json(true);
+    const auto what = requirement_in_words(text_in(one, "requirement"));
     const bool looked = part_in(one, "looked_at") != json(false);
-    lines += "  - " + requirement_in_words(text_in(one, "requirement")) + ": " +
-             (passed    ? "yes"
-              : !looked ? "not checked, because the run failed"
-                        : "no") +
-             (text_in(one, "found").empty() ? std::string() : ", " + code(text_in(one, "found"))) +
-             "\n";
+    inside += (inside.empty() ? "" : "; ") + what + found_of(one);
+    found.lines += "  - " + what + ": " +
+                   (has_passed(one) ? "yes"
+                    : !looked       ? "not checked, because the run failed"
+                                    : "no") +
+                   found_of(one) + "\n";
   }
-  return lines;
+  found.sentence = "Checks passed: " + std::to_string(passed) + " of " + std::to_string(total);
+  if (passed == total)
+    return {found.sentence + " (" + inside + ").", {}};
+  found.sentence += ".";
+  return found;
 }
 
 std::string class_in_words(const std::string& name) {
@@ -162,9 +180,9 @@ std::string reading_line(const execution& e) {
     for (const auto& i : s->items)
       ++(i.key.empty() ? not_shown : shown);
   if (shown + not_shown == 0)
-    return "- **What it read:** only its instructions.\n";
-  auto line =
-      "- **What it read:** " + counted(shown, "text", "texts") + " in addition to its instructions";
+    return "- **What it was given:** only its instructions.\n";
+  auto line = "- **What it was given:** " + counted(shown, "text", "texts") +
+              " in addition to its instructions";
   if (not_shown > 0)
     line += "; " + std::to_string(not_shown) + " more were unreadable or did not fit";
   if (e.cited)
@@ -191,22 +209,67 @@ std::string warning_lines(const execution& e, const attempt& a) {
     for (const auto& i : e.cited->invented)
       invented.push_back(code(i));
   if (!invented.empty())
-    text += "- **It cited sources that it never read:** " + listed(invented) + ".\n";
+    text += "- **It cited sources that it was never given:** " + listed(invented) + ".\n";
   return text;
 }
 
-std::string end_lines(const attempt& a) {
+/// What it printed last; empty: it printed nothing, and the record has other words for that.
+std::string own_words(const json& o, const json& result) {
+  const auto said = text_in(o, "summary");
+  // "completed" stands for words where there are none.
+  const bool is_silent = said == "completed" && part_in(result, "output_bytes") == json(0);
+  const bool is_of_the_node = text_in(o, "error").starts_with(said) ||
+                              said == "exit code " + part_in(o, "exit_code").dump();
+  return is_silent || is_of_the_node ? std::string() : said;
+}
+
+std::string words_line(const attempt& a, const json& o, const std::string& dispatch_id) {
+  const auto result = a.turns.empty() ? json() : value(a.turns.back().result);
+  const auto said = own_words(o, result);
+  if (said.empty())
+    return {};
+  const auto bytes = a.answer.bytes > 0 ? a.answer.bytes : number_in(result, "output_bytes");
+  constexpr std::int64_t line_break = 1;
+  auto line = "- **In its own words:** " + code(said);
+  if (bytes > static_cast<std::int64_t>(said.size()) + line_break)
+    line += "; `boyd logs " + dispatch_id + "` shows all " + std::to_string(bytes) + " bytes" +
+            (number_in(result, "output_cut") > 0 ? " that were stored" : "");
+  return line + "\n";
+}
+
+/// Files that checks found to be written, and the patch of a worktree.
+std::string files_lines(const json& o, const std::string& dispatch_id) {
+  constexpr std::string_view artifact = "artifact ";
+  std::vector<std::string> files;
+  if (const auto& all = part_in(o, "requirements"); all.is_array())
+    for (const auto& one : all)
+      if (const auto what = text_in(one, "requirement");
+          has_passed(one) && what.starts_with(artifact))
+        files.push_back(code(what.substr(artifact.size())));
+  std::string lines;
+  if (!files.empty())
+    lines = "- **Files that it wrote, as its checks found:** " + listed(files) + ".\n";
+  const auto& changed = part_in(part_in(o, "usage"), "worktree");
+  if (const auto n = number_in(changed, "files"); n > 0)
+    lines += "- **Its patch:** " + counted(n, "file", "files") + ", " +
+             counted(number_in(changed, "added"), "line", "lines") + " added and " +
+             std::to_string(number_in(changed, "removed")) + " removed; `boyd patches show " +
+             dispatch_id + "` shows it.\n";
+  return lines;
+}
+
+std::string end_lines(const attempt& a, const std::string& dispatch_id) {
   if (!a.ended_at)
     return "- **How it ended:** not finished. It is still running, or its node has stopped.\n";
   const auto o = value(a.outcome);
-  auto text = "- **How it ended:** " + how_it_ended(a, o) + "; " + claim_of(o) + "; " +
-              checks_of(o) + ".\n" + requirement_lines(o);
+  const auto checks = checks_of(o);
+  auto text = "- **How it ended:** " + sentence(how_it_ended(a, o)) + " " + checks.sentence + " " +
+              claim_of(o) + "\n" + checks.lines;
   if (const auto why = text_in(o, "error"); !why.empty())
     text += "- **What went wrong:** " + code(why) + "\n";
   if (const auto of = class_in_words(text_in(o, "failure")); !of.empty())
     text += "- **Cause:** " + of + ".\n";
-  if (const auto said = text_in(o, "summary"); !said.empty())
-    text += "- **In its own words:** " + code(said) + "\n";
+  text += words_line(a, o, dispatch_id) + files_lines(o, dispatch_id);
   if (const auto used = usage_of(o); !used.empty())
     text += "- **What it used:** " + used + ".\n";
   return text;
@@ -233,7 +296,8 @@ std::string instructions_line(const attempt& a, const std::string& dispatch_id) 
     return {};
   if (a.prompt.bytes == 0)
     return "- **Its instructions:** none.\n";
-  auto line = "- **Its instructions:** " + counted(a.prompt.bytes, "byte", "bytes");
+  auto line = "- **Its instructions:** " + counted(a.prompt.bytes, "byte", "bytes") +
+              (a.prompt.places.empty() ? "" : " with the texts that it was given");
   const auto& frame = a.prompt.text;
   const bool begins_with_it = a.prompt.places.empty() || a.prompt.places.front().at > 0;
   if (begins_with_it && !trim(frame).empty())
@@ -248,10 +312,29 @@ std::string verdict_on(const attempt& a, fate how) {
   if (how == fate::unfinished)
     return "**has not finished**";
   const auto o = value(a.outcome);
-  if (text_in(o, "verification") == "passed")
+  if (text_in(o, "verification") == "passed") {
+    const auto& checks = part_in(o, "requirements");
+    if (!checks.is_array() || checks.empty())
+      return "**passed its checks**; which ones is not on record";
+    // How a program ends says nothing about what it made.
+    if (std::ranges::all_of(
+            checks, [](const json& one) { return text_in(one, "requirement") == "exit_zero"; }))
+      return "**ended without an error**. That was its only check; nobody checked the content of "
+             "its result";
     return "**did its work**, according to its checks";
+  }
   return text_in(o, "claim") == "done" ? "**reported success**; nobody checked it"
                                        : "**ended without an error**; nobody checked its result";
+}
+
+/// Of an AI model: whether it was offered tools, or asked for one.
+bool has_tools(const attempt& a) {
+  constexpr std::int64_t empty_list = 2; // "[]"
+  return a.tools.bytes > empty_list || std::ranges::any_of(a.turns, [](const turn& t) {
+           const auto action = value(t.action);
+           const auto& tools = part_in(action, "tools");
+           return tools.is_array() && !tools.empty();
+         });
 }
 
 std::string level_line(const attempt& a) {
@@ -259,14 +342,25 @@ std::string level_line(const attempt& a) {
     return {};
   if (a.level == "focused")
     return "- **Reduced context:** an earlier attempt exceeded its time or the context window of "
-           "its model, so this one read only half.\n";
+           "its model, so this one was given only half.\n";
   if (a.level == "minimal")
     return "- **Strongly reduced context:** two earlier attempts exceeded their time or the "
-           "context window of their model, so this one read only a quarter.\n";
+           "context window of their model, so this one was given only a quarter.\n";
   return {};
 }
 
 } // namespace
+
+std::string what_it_is(const attempt* a) {
+  const auto kind = a == nullptr ? std::string() : text_in(value(a->executor), "kind");
+  if (kind == "chat")
+    return has_tools(*a) ? "an AI model with tools" : "an AI model without tools";
+  if (kind == "agent_cli" || kind == "improve")
+    return "an agent CLI, a program that asks an AI model,";
+  if (kind == "script")
+    return "a script with prepared answers";
+  return kind == "command" ? "a program" : "an agent";
+}
 
 std::string summary(const execution& e) {
   std::string text = "## Summary\n\n";
@@ -281,14 +375,11 @@ std::string summary(const execution& e) {
     text +=
         " and took " + took(std::chrono::duration_cast<milliseconds>(*a->ended_at - a->started_at));
   text += ".\n\n- **What ran:** " + who_ran(*a) + ".\n";
-  text +=
-      end_lines(*a) + warning_lines(e, *a) + attempts_line(e) + level_line(*a) + reading_line(e);
-  text += instructions_line(*a, e.dispatch_id);
-  text += "- **Where it belongs:** execution " + code(e.dispatch_id) +
-          " (this run), in the cycle " + code(e.cycle_id) +
-          " (one round of agents) of the kernel " + code(e.kernel_id) +
-          " (a group of agents with one memory).\n\n";
-  return text;
+  text += end_lines(*a, e.dispatch_id) + warning_lines(e, *a) + attempts_line(e) + level_line(*a) +
+          reading_line(e) + instructions_line(*a, e.dispatch_id);
+  return text + "- **Run:** " + code(e.dispatch_id) + "\n- **Cycle:** " + code(e.cycle_id) +
+         ", one round of agents\n- **Kernel:** " + code(e.kernel_id) +
+         ", a group of agents with one memory\n\n";
 }
 
 } // namespace boyd::record::words

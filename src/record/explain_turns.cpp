@@ -10,7 +10,7 @@ namespace {
 std::string diff_line(const turn& t, bool is_first) {
   const auto& d = t.diff;
   if (t.snapshot.items.empty())
-    return "- **Context diff:** none; nothing to read\n";
+    return "- **Context diff:** none; no texts were given\n";
   std::vector<std::string> parts;
   const auto add = [&](const char* sign, const std::vector<std::string>& all) {
     for (const auto& p : all)
@@ -63,9 +63,33 @@ std::string action_line(const json& action) {
   return line + calls_in_words("and requested", tools);
 }
 
-std::string governance_line(const json& decisions) {
-  if (!decisions.is_array() || decisions.empty())
-    return "- **Governance:** no actions to decide\n";
+/// What was in force for a program; empty: not on record.
+std::string sandbox_in_words(const json& outcome) {
+  const auto& box = part_in(part_in(outcome, "usage"), "sandbox");
+  const auto mode = text_in(box, "mode");
+  if (mode.empty() || !flag_in(box, "in_force", true))
+    return {};
+  if (mode == "off")
+    return ". It had no sandbox";
+  std::vector<std::string> lacking;
+  for (const auto& what : texts_in(box, "not_enforced"))
+    lacking.push_back(code(what));
+  return std::string(mode == "limits" ? ". Its sandbox limited what it could consume, not its files"
+                                      : ". Its sandbox limited what it could reach") +
+         " (" + code(mode) + ")" +
+         (lacking.empty() ? std::string() : "; not enforced: " + listed(lacking));
+}
+
+std::string governance_line(const json& decisions, const json& action, const json& outcome) {
+  if (!decisions.is_array() || decisions.empty()) {
+    const auto kind = text_in(action, "kind");
+    const bool is_program = !kind.empty() && kind != "model_call" && kind != "script";
+    return "- **Governance:** " +
+           (is_program ? "what an agent's own program does is not decided by rules one by one" +
+                             sandbox_in_words(outcome)
+                       : std::string("no actions to decide")) +
+           "\n";
+  }
   std::string line = "- **Governance:** decisions of the agent's rules\n";
   for (const auto& d : decisions) {
     const auto decision = text_in(d, "decision");
@@ -116,22 +140,47 @@ std::string result_line(const json& result, const json& outcome) {
   return line + "\n" + results_in_words(result);
 }
 
+/// Of the signs that stand in a diff of the page.
+std::string signs_in_words(const execution& e) {
+  bool added = false;
+  bool changed = false;
+  bool removed = false;
+  for (const auto& a : e.attempts)
+    for (const auto& t : a.turns) {
+      added = added || !t.diff.added.empty();
+      changed = changed || !t.diff.changed.empty();
+      removed = removed || !t.diff.removed.empty();
+    }
+  std::string all;
+  const auto add = [&](bool occurs, const char* what) {
+    if (occurs)
+      all += (all.empty() ? " (" : ", ") + std::string(what);
+  };
+  add(added, "+ new");
+  add(changed, "~ changed");
+  add(removed, "− removed");
+  return all.empty() ? all : all + ")";
+}
+
 } // namespace
 
 std::string turn_by_turn(const execution& e) {
-  std::string text =
-      "## Turn by Turn\n\nA turn is one model call, or one run of a program. **Context diff** "
-      "shows changes of the texts it read (+ new,\n~ changed, − removed); **Governance** shows the "
-      "decisions of the agent's rules about each action, made before the\naction.\n\n";
+  std::string text = "## Turn by Turn\n\nA turn is one model call, or one run of a program. "
+                     "**Context diff** shows changes of the texts that it was given" +
+                     signs_in_words(e) +
+                     ";\n**Governance** shows the decisions of the agent's rules about each "
+                     "action, made before the action.\n\n";
   std::size_t number = 0;
   for (const auto& a : e.attempts) {
     ++number;
     const auto outcome = value(a.outcome);
     bool is_first = true;
     for (const auto& t : a.turns) {
+      const auto action = value(t.action);
       text += "### Attempt " + std::to_string(number) + ", turn " + std::to_string(t.number) +
-              "\n\n" + diff_line(t, is_first && number == 1) + action_line(value(t.action)) +
-              governance_line(value(t.governance)) + result_line(value(t.result), outcome) + "\n";
+              "\n\n" + diff_line(t, is_first && number == 1) + action_line(action) +
+              governance_line(value(t.governance), action, outcome) +
+              result_line(value(t.result), outcome) + "\n";
       is_first = false;
     }
   }

@@ -171,10 +171,13 @@ TEST_CASE("explain: what the page says of each kind of run", "[e2e][explain]") {
                                       Contains("a program") && Contains("only its instructions") &&
                                       Contains("exit code 0"));
   const auto reader = k.explained("reader");
-  CHECK_THAT(reader, Contains("result of the checks: 1 of 1 check passed") &&
-                         Contains("it must end without an error: yes") &&
-                         Contains("| C1 | `manual.md` |") && Contains("| cited |") &&
-                         Contains("| `none.md` | **remove** |") && Contains("**Contexts Used:**"));
+  CHECK_THAT(reader, Contains("`reader` is a program that Boyd runs") &&
+                         Contains("Checks passed: 1 of 1 (it must end without an error)") &&
+                         Contains("nobody checked the content") && !Contains("did its work") &&
+                         Contains("| C1 | `manual.md` | cited |") &&
+                         Contains("| – | `none.md` | **remove** |") &&
+                         Contains("not decided by rules one by one") &&
+                         Contains("**Contexts Used:**\n\n- C1 `manual.md`, cited: "));
   CHECK_THAT(k.explained("fixed"), Contains("a script with prepared answers"));
   const auto keeper = k.explained("keeper");
   CHECK_THAT(keeper, Contains("an AI model, `test-model`, from the provider `local`") &&

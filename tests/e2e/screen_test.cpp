@@ -96,10 +96,10 @@ TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") 
                           "      - {agent_id: a, executor: {type: command, argv: [date]}}\n");
   REQUIRE(home.run({"run", "a"}).code == 0);
   // The page has a line break within this.
-  CHECK_THAT(home.run({"explain", "a"}).out, !Contains("only the record that"));
+  CHECK_THAT(home.run({"explain", "a"}).out, !Contains("run, which also has"));
   on_terminal page({"--home", home.path(), "explain", "a"});
   CHECK(page.finish() == 0);
-  CHECK_THAT(page.text(), Contains("only the record that"));
+  CHECK_THAT(page.text(), Contains("run, which also has"));
   // What has nothing to show is one line there, and a section of the record's own page.
   CHECK_THAT(home.run({"explain", "a"}).out, Contains("## Skill Suggestions\n\n- (none)\n"));
   CHECK_THAT(page.text(), Contains("Nothing to show under: Skill Suggestions, ") &&
@@ -107,16 +107,13 @@ TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") 
                               Contains("Evidence & Provenance") && Contains("In its own words"));
 }
 
-TEST_CASE("explain on a screen: a program that wrote nothing has no words of its own",
-          "[e2e][screen]") {
+TEST_CASE("explain: a program that wrote nothing has no words of its own", "[e2e][screen]") {
   const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
                           "      - {agent_id: mute, retry: {max_attempts: 1}, executor: {type: "
                           "command, argv: [\"false\"]}}\n");
   REQUIRE(home.run({"run", "mute"}).code == 1);
-  CHECK_THAT(home.run({"explain", "mute"}).out, Contains("**In its own words:** `exit code 1`"));
-  on_terminal page({"--home", home.path(), "explain", "mute"});
-  CHECK(page.finish() == 0);
-  CHECK_THAT(page.text(), Contains("What went wrong") && !Contains("In its own words"));
+  CHECK_THAT(home.run({"explain", "mute"}).out,
+             Contains("What went wrong") && !Contains("In its own words"));
 }
 
 TEST_CASE("status --watch has the screen for itself, and q ends it", "[e2e][screen]") {

@@ -273,21 +273,6 @@ int replay_policy(const arguments& args) {
   return exit_code::ok;
 }
 
-// -- the page on a screen
-
-/// The page without its line about a program that wrote nothing: its words there are its exit code.
-/// The record's own page stays as it is.
-std::string without_silence(std::string page, const json& record) {
-  const auto attempts = rows_of(record, "attempts");
-  const auto outcome = attempts.empty() ? json::object() : part_of(attempts.back(), "outcome");
-  const auto summary = text_of(outcome, "summary");
-  const auto line = "- **In its own words:** `" + summary + "`\n";
-  if (const auto at = page.find(line);
-      at != std::string::npos && summary == "exit code " + text_of(outcome, "exit_code"))
-    page.erase(at, line.size());
-  return page;
-}
-
 } // namespace
 
 int run_explain(const arguments& args) {
@@ -304,7 +289,7 @@ int run_explain(const arguments& args) {
                  "ran last: boyd why " + shell_word(text_of(body, "agent_id")) + ")");
     if (!t.is_tty)
       return print(text);
-    print(page_on_screen(without_silence(printable(text), part_of(body, "record")), t));
+    print(page_on_screen(printable(text), t));
   });
 }
 

@@ -64,10 +64,11 @@ struct placed_item {
   std::string key;         ///< "C1"; empty when it is not shown
   shown_as as = shown_as::full;
   context::section where = section::low;
-  std::int64_t tokens = 0; ///< as it is shown, its heading included; 0 when it is not
-  std::int64_t whole = 0;  ///< its content's
-  std::string reason;      ///< why it is not shown in full
-  std::string summary;     ///< what is shown instead of the content; empty otherwise
+  std::int64_t tokens = 0;  ///< as it is shown, its heading included; 0 when it is not
+  std::int64_t whole = 0;   ///< its content's
+  std::string reason;       ///< why it is not shown in full
+  std::string summary;      ///< what is shown instead of the content; empty otherwise
+  bool is_by_model = false; ///< a model worded the summary
 };
 
 enum class order : std::uint8_t {
@@ -103,8 +104,9 @@ struct context_block {
 /// names every item that is not shown in full, and why; where that would take more than
 /// report_tokens, it counts them by folder (`placed` has each of them). Over the budget first the
 /// least important are summarized, then the least important are left out; declared ones go last.
-/// Pure and deterministic; ties break by time, newest first, then by path. Control characters of
-/// paths and reasons are shown as `?`: neither can end its line.
+/// Where that leaves room, what was left out comes back, then what was summarized is whole again,
+/// the most important first. Pure and deterministic; ties break by time, newest first, then by
+/// path. Control characters of paths and reasons are shown as `?`: neither can end its line.
 context_block make_block(const std::vector<offered_item>& offered, const block_options& options);
 
 /// The tokens of a summary of a text with so many; 0: it is too short to be summarized.

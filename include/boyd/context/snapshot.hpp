@@ -24,6 +24,8 @@ struct snapshot_item {
   origin from = origin::declared;
   std::string reason;  ///< why it is not shown in full
   std::string shown{}; ///< of a summary: the hash of its text, which stands in context/objects, too
+  std::string shortened_by{}; ///< of a summary: rules or model; empty: not known
+  std::int64_t whole = 0;     ///< tokens of a content that is not shown in full; 0: not known
 
   bool operator==(const snapshot_item&) const = default;
 };

@@ -29,10 +29,11 @@ std::string_view name_of(fate f) noexcept;
 struct advice {
   std::string path;
   std::string action;    ///< keep, archive, remove or enhance
-  std::string relevance; ///< of the item to this run: high, medium or low
+  std::string relevance; ///< of the item to this run: high, medium, low or unknown
   std::string quality;   ///< of the runs that used it: good, mixed, poor or unknown
-  std::string trend;     ///< of its use: new, rising, steady, falling or unused
+  std::string trend;     ///< of its use: rising, steady, falling, unused or unknown
   std::string reason;
+  std::string key; ///< "C2"; empty: it was not shown
 
   bool operator==(const advice&) const = default;
 };

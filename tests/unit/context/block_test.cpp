@@ -118,6 +118,23 @@ TEST_CASE("context block: summaries make room before anything is left out", "[co
   CHECK(placed(b, 2).as == shown_as::summary);
 }
 
+TEST_CASE("context block: what was shortened is whole again where a larger one made room",
+          "[context]") {
+  block_options o;
+  o.budget_tokens = 1500;
+  const auto b = make_block({item("huge.md", lines(1000), 0.9), item("middle.md", lines(30), 0.3),
+                             item("other.md", lines(25), 0.2), item("last.md", lines(80), 0.1)},
+                            o);
+  CHECK(placed(b, 0).as == shown_as::summary);
+  CHECK(placed(b, 1).as == shown_as::full);
+  CHECK(placed(b, 1).reason.empty());
+  CHECK(placed(b, 3).as == shown_as::summary); // it is too long for what is left
+  std::int64_t sum = 0;
+  for (const auto& p : b.placed)
+    sum += p.tokens;
+  CHECK(sum <= o.budget_tokens);
+}
+
 TEST_CASE("context block: what an item is worth", "[context]") {
   const auto now = from_unix_ms(1'800'000'000'000);
   std::vector<offered_item> all{item("new.md", "n"), item("known.md", "k")};

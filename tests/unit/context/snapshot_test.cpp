@@ -50,6 +50,29 @@ TEST_CASE("snapshot: it says what was shown, and is written and read again", "[c
   REQUIRE(rc::check([](const std::string& text) { read_snapshot(text); }));
 }
 
+TEST_CASE("snapshot: of a summary it knows the size of the whole, and who shortened it",
+          "[context]") {
+  std::string text;
+  for (int n = 0; n < 400; ++n)
+    text += "line " + std::to_string(n) + "\n";
+  auto worded = item("worded.md", text + "the end");
+  worded.summary = "400 lines.";
+  const std::vector<offered_item> items{item("long.md", text), worded, item("short.md", "s")};
+  block_options o;
+  o.budget_tokens = 700;
+  const auto block = make_block(items, o);
+  const auto s = snapshot_of(items, block);
+  REQUIRE(s.items.size() == 3);
+  for (std::size_t n = 0; n < s.items.size(); ++n) {
+    const auto& i = s.items[n];
+    INFO(i.path);
+    const bool is_whole = i.path == "short.md";
+    CHECK(i.whole == (is_whole ? 0 : block.placed[n].whole));
+    CHECK(i.shortened_by == (is_whole ? "" : i.path == "long.md" ? "rules" : "model"));
+  }
+  CHECK(read_snapshot(to_json(s)) == s);
+}
+
 TEST_CASE("snapshot: its id is that of its content", "[context]") {
   CHECK(of({item("a.md", "a")}).id == of({item("a.md", "a")}).id);
   CHECK(of({item("a.md", "a")}).id != of({item("a.md", "b")}).id);

@@ -48,7 +48,7 @@ const std::vector<std::string> headings{
 } // namespace
 
 TEST_CASE("explain: golden files", "[explain]") {
-  for (const std::string name : {"chat", "command", "failed", "old", "unfinished"}) {
+  for (const std::string name : {"chat", "command", "digest", "failed", "old", "unfinished"}) {
     INFO(name);
     const auto e = record_of(name + ".json");
     CHECK(explain(e, {false, false, true, name == "chat"}) == data_file(name + ".md"));
@@ -226,12 +226,83 @@ TEST_CASE("explain: advice about items by what runs came of them", "[explain]") 
     CHECK(all[n].trend == trend);
   };
   is(0, "keep", "high", "good", "steady");
-  is(1, "keep", "low", "unknown", "new");
-  is(2, "archive", "low", "good", "falling");
+  is(1, "keep", "unknown", "unknown", "unknown");
+  is(2, "archive", "low", "unknown", "falling");
   is(3, "remove", "low", "poor", "falling");
-  is(4, "keep", "low", "good", "falling");
-  is(5, "enhance", "high", "good", "rising");
-  is(6, "remove", "low", "unknown", "new");
+  is(4, "keep", "low", "unknown", "falling");
+  is(5, "enhance", "high", "unknown", "rising");
+  is(6, "remove", "unknown", "unknown", "unknown");
+  CHECK(all[1].reason == "too few runs to judge");
+  CHECK(all[0].key == "Cgood");
+}
+
+namespace {
+
+/// The page of a run that ended well, whose outcome has these members, too.
+std::string page_of_outcome(const std::string& members, const std::string& result = "{}") {
+  execution e;
+  e.agent_id = "a";
+  e.dispatch_id = "d";
+  attempt a;
+  a.executor = R"({"kind":"command"})";
+  turn t;
+  t.action = R"({"kind":"command"})";
+  t.result = result;
+  a.turns.push_back(t);
+  auto turns = a.turns;
+  begin_attempt(e, std::move(a), {});
+  (void)end_attempt(e, {0,
+                        from_unix_ms(1),
+                        R"({"execution":"succeeded","exit_code":0,)" + members + "}",
+                        {},
+                        std::move(turns),
+                        {}});
+  return explain(e);
+}
+
+} // namespace
+
+TEST_CASE("explain: work is said to be done only where a check looked at it", "[explain]") {
+  const std::string exit_zero = R"({"requirement":"exit_zero","looked_at":true,"passed":true})";
+  const std::string file = R"({"requirement":"artifact out.md","looked_at":true,"passed":true})";
+  const auto with = [&](const std::string& checks) {
+    return page_of_outcome(R"("verification":"passed","requirements":[)" + checks + "]");
+  };
+  CHECK_THAT(with(exit_zero), Contains("**ended without an error**. That was its only check") &&
+                                  !Contains("did its work"));
+  CHECK_THAT(with(exit_zero + "," + file),
+             Contains("**did its work**, according to its checks") &&
+                 Contains("Exit code 0. Checks passed: 2 of 2 (it must end without an error; it "
+                          "must write the file `out.md`).") &&
+                 Contains("**Files that it wrote, as its checks found:** `out.md`.") &&
+                 !Contains("nobody checked"));
+  CHECK_THAT(with(""), Contains("**passed its checks**") && !Contains("did its work"));
+}
+
+TEST_CASE("explain: the words of a run are its own, and say where the rest is", "[explain]") {
+  const auto page = [](const std::string& summary, const std::string& result) {
+    return page_of_outcome(R"("summary":")" + summary + "\"", result);
+  };
+  CHECK_THAT(page("it is done", R"({"output_bytes":11})"),
+             Contains("**In its own words:** `it is done`\n"));
+  CHECK_THAT(page("it is done", R"({"output_bytes":80})"),
+             Contains("`it is done`; `boyd logs d` shows all 80 bytes\n"));
+  CHECK_THAT(page("it is done", R"({"output_bytes":80,"output_cut":9})"),
+             Contains("shows all 80 bytes that were stored\n"));
+  CHECK_THAT(page("completed", R"({"output_bytes":0})"), !Contains("In its own words"));
+  CHECK_THAT(page("exit code 0", "{}"), !Contains("In its own words"));
+}
+
+TEST_CASE("explain: what was in force for a program stands where rules decide nothing",
+          "[explain]") {
+  const auto page = [](const std::string& sandbox) {
+    return page_of_outcome(R"("usage":{"sandbox":)" + sandbox + "}");
+  };
+  CHECK_THAT(page(R"({"mode":"landlock","not_enforced":["x"]})"),
+             Contains("not decided by rules one by one. Its sandbox limited what it could reach "
+                      "(`landlock`); not enforced: `x`\n"));
+  CHECK_THAT(page(R"({"mode":"off"})"), Contains("one by one. It had no sandbox\n"));
+  CHECK_THAT(page("null"), Contains("one by one\n"));
 }
 
 TEST_CASE("explain: any record can be told", "[explain]") {
