@@ -75,8 +75,6 @@ std::string time_between(const json& object, const char* from, const char* to) {
 
 std::string in_user_zone(const std::string& text) {
   const auto today = format_rfc3339(now()).substr(0, date_characters + 1);
-  if (zone().abbreviation(std::chrono::floor<seconds>(now())) == "UTC")
-    return text;
   static const std::regex pattern(R"((\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?Z)");
   std::string out;
   auto rest = text.cbegin();
@@ -120,6 +118,18 @@ void tell_of_yesterday(const std::string& written, const std::string& read) {
     print_note(written + " of today is still to come; this is about " + day(*t) + " " + written);
 }
 
+/// A day means its last cycle, today the latest one; a moment that has begun is not to come.
+void read_begun(std::string& text, const std::string& written) {
+  constexpr auto nearly_a_day = std::chrono::hours{22};
+  const auto span = plan::parse_human_time(written, now(), zone());
+  if (!span || span->first > now())
+    return;
+  if (span->last - span->first > nearly_a_day)
+    print_note(written + " has no time, so this is about the last cycle of it");
+  if (span->last > now())
+    text = format_rfc3339(now(), true);
+}
+
 /// The day of the user's calendar.
 result<void> read_day(std::string& text, const char* option) {
   if (text.empty() || is_day(text))
@@ -140,8 +150,10 @@ result<arguments> with_times_read(arguments args) {
     const auto written = args.at;
     if (done)
       done = read_time(args.at, "--at", edge::last);
-    if (done && args.verb == "why")
+    if (done && args.verb == "why") {
       tell_of_yesterday(written, args.at);
+      read_begun(args.at, written);
+    }
   } else if (args.verb == "cost") {
     if (done)
       done = read_day(args.from, "--from");

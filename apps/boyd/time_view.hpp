@@ -32,8 +32,8 @@ std::string clock_of(const json& object, const char* key);
 /// missing: "2.4 s"; empty without the first.
 std::string time_between(const json& object, const char* from, const char* to);
 
-/// A text of the node with its times in the user's zone: "2026-02-13T10:00:00Z" and "10:00:00Z",
-/// which is today's. In UTC it stays as it is.
+/// A text of the node with its times as moment_of shows them: "2026-02-13T10:00:00Z", and
+/// "10:00:00Z", which is today's.
 std::string in_user_zone(const std::string& text);
 
 /// The command line with its times as the API takes them: RFC 3339 in UTC, days as dates. What
