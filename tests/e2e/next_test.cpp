@@ -159,6 +159,25 @@ TEST_CASE("at: a kernel and an agent run once, and neither again", "[e2e][next]"
                               Contains("kernels[0].agents[1].schedule: at: \"2999-01-01\""));
 }
 
+TEST_CASE("next: what is paused is in no row, and how to resume it is told", "[e2e][next]") {
+  const home_of_boyd home(agents);
+  REQUIRE(home.run({"pause", "--agent", "yearly", "--reason", "its disk is full"}).code == 0);
+  const auto body = home.run({"next", "--json"}).json();
+  for (const auto& item : body.at("items"))
+    CHECK(item.at("agents") != nlohmann::json::array({"yearly"}));
+  REQUIRE(body.at("pauses").size() == 1);
+  CHECK(body.at("pauses")[0].at("agent_id") == "yearly");
+  const auto shown = home.run({"next"}).out;
+  CHECK_THAT(shown, Contains("default/yearly is paused since ") &&
+                        Contains(" (its disk is full): boyd --home " + home.path() +
+                                 " resume --agent yearly"));
+  CHECK_THAT(home.run({"next", "rare"}).out, !Contains("is paused"));
+  CHECK_THAT(home.run({"next", "yearly"}).out, Contains("Nothing is scheduled"));
+  REQUIRE(home.run({"pause"}).code == 0);
+  CHECK(home.run({"next", "--json"}).json().at("items").empty());
+  CHECK_THAT(home.run({"next", "rare"}).out, Contains("kernel default is paused since "));
+}
+
 TEST_CASE("reload: what changed is told, and a file with errors changes nothing", "[e2e][reload]") {
   const home_of_boyd home(agents);
   const auto nobody = home.run({"reload"});
