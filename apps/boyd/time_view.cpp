@@ -73,7 +73,22 @@ std::string time_between(const json& object, const char* from, const char* to) {
   return first ? plan::show_length(time_of(object, to).value_or(now()) - *first) : std::string{};
 }
 
-std::string in_user_zone(const std::string& text) {
+namespace {
+
+std::string as_it_is(std::string shown) {
+  return shown;
+}
+
+/// Of what show_time writes: the minute, with its day where that is not today.
+std::string briefly(std::string shown) {
+  constexpr std::size_t minute_characters = 16;
+  const bool is_today =
+      shown.substr(0, date_characters) == plan::show_time(now(), zone()).substr(0, date_characters);
+  return shown.substr(0, minute_characters).substr(is_today ? date_characters + 1 : 0);
+}
+
+/// `text` with its times as `show` makes them of what show_time writes.
+std::string with_times(const std::string& text, std::string (*show)(std::string)) {
   const auto today = format_rfc3339(now()).substr(0, date_characters + 1);
   static const std::regex pattern(R"((\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?Z)");
   std::string out;
@@ -84,10 +99,20 @@ std::string in_user_zone(const std::string& text) {
     const auto t = parse_rfc3339(is_clock ? today + found.str() : found.str());
     out.append(rest, found[0].first);
     const auto shown = t ? plan::show_time(*t, zone()) : found.str();
-    out += t && is_clock ? shown.substr(date_characters + 1) : shown;
+    out += t && is_clock ? shown.substr(date_characters + 1) : t ? show(shown) : shown;
     rest = found[0].second;
   }
   return out.append(rest, text.cend());
+}
+
+} // namespace
+
+std::string in_user_zone(const std::string& text) {
+  return with_times(text, as_it_is);
+}
+
+std::string with_brief_times(const std::string& text, const terminal& t) {
+  return with_times(text, t.has_width() ? briefly : as_it_is);
 }
 
 namespace {

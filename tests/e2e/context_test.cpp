@@ -108,6 +108,29 @@ TEST_CASE(
                          Contains("# Context Report") && Contains("- gone.md: not read, "));
 }
 
+TEST_CASE("context: plan says in words what is read, and each reason in full", "[e2e][context]") {
+  const std::string gone = "a/folder/with/no/room/in/a/column/gone.md";
+  const reading_home h("[\"@README.md\", \"@" + gone + "\"]", "Read @docs/plan.md, please.");
+  REQUIRE(h.home.run({"context", "add", "@docs/sub/deep.md"}).code == 0);
+  REQUIRE(h.home.run({"pause", "--agent", "reader", "--reason", "try"}).code == 0);
+  const auto shown = boyd_run({"--home", h.home.path(), "plan", "reader"}, {{"COLUMNS", "80"}}).out;
+  INFO(shown);
+  CHECK_THAT(shown, Contains("paused: try, the agent since ") && !Contains("the agent since 20"));
+  CHECK_THAT(shown, Contains("complete") && Contains("boyd.yaml") && Contains("prompt\n") &&
+                        Contains("all agents"));
+  CHECK_THAT(shown, Contains(gone + ", not read:") && Contains("no such file"));
+  CHECK_THAT(shown, !Contains("declared") && !Contains("left_out") && !Contains("buffer"));
+}
+
+TEST_CASE("context: plan tells how to give files only to who reads a prompt", "[e2e][context]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: a, executor: {type: command, argv: [date]}}\n"
+                          "      - {agent_id: b, prompt: say, executor: {type: command, argv: "
+                          "[cat]}}\n");
+  CHECK_THAT(home.run({"plan", "a"}).out, !Contains("boyd context add"));
+  CHECK_THAT(home.run({"plan", "b"}).out, Contains("reads only its prompt"));
+}
+
 TEST_CASE("context: without references a prompt is what it was", "[e2e][context]") {
   const reading_home h("");
   CHECK(h.prompt_after_cycle() == "The task.");

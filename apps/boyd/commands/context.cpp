@@ -1,6 +1,7 @@
 #include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
+#include "../run_view.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
@@ -19,7 +20,7 @@ constexpr std::size_t line_characters = 300;
 /// A path in a table that has to fit: paths differ at their ends.
 std::string shown_path(const std::string& path, const terminal& t) {
   constexpr std::size_t least = 32;
-  constexpr std::size_t others = 60; // characters of the other columns
+  constexpr std::size_t others = 48; // characters of the other columns
   return t.has_width() ? cut_in_middle(path, t.width > least + others ? t.width - others : least)
                        : path;
 }
@@ -57,22 +58,40 @@ void render_file(const json& file, const terminal& t) {
   warn("Apply them with: boyd reload");
 }
 
+/// Why an agent does not run, in a column: what tells most stands first.
+std::string reason_of(const json& decision, const terminal& t) {
+  auto reason = text_of(decision, "reason");
+  auto detail = with_brief_times(text_of(decision, "detail"), t);
+  if (reason == "running") {
+    if (detail.ends_with(" has not started"))
+      reason = "queued";
+    // "run ID of cycle ID is running"
+    const auto words = split(detail, ' ');
+    if (t.has_width() && words.size() > 2)
+      detail = "run " + short_id(words[1]) + (reason == "queued" ? " has not started" : "");
+  }
+  if (detail.empty())
+    return reason.empty() ? "-" : reason;
+  return reason.empty() ? detail : reason + ": " + detail;
+}
+
 void render_decisions(const json& body, const terminal& t) {
-  table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
+  table rows({"AGENT", "DECISION", "PRIORITY", "PROMPT", "REASON"});
   for (const auto& d : rows_of(body, "decisions")) {
     const auto agent = text_of(d, "agent_id");
     const bool runs = flag_in(d, "dispatched");
+    std::string priority;
     std::string size;
     for (const auto& s : rows_of(body, "specs"))
-      if (text_of(s, "agent_id") == agent)
-        size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
-    auto reason = text_of(d, "reason");
-    if (auto detail = text_of(d, "detail"); !detail.empty())
-      reason += (reason.empty() ? "" : ": ") + in_user_zone(detail);
+      if (text_of(s, "agent_id") == agent) {
+        priority = text_of(s, "priority");
+        size = text_of(s, "prompt_bytes") + " bytes";
+      }
     rows.add_cells({agent,
                     {runs ? "run" : "skip", runs ? colour::good : colour::warn},
-                    reason.empty() ? "-" : reason,
-                    size});
+                    priority,
+                    size,
+                    reason_of(d, t)});
   }
   print(rows.render(t));
   render_waiting(body, t);
@@ -86,13 +105,34 @@ void render_decisions(const json& body, const terminal& t) {
 
 /// What became of an item, in words.
 std::string fate_of(const json& item) {
-  return flag_in(item, "failed") ? "failed" : text_of(item, "as");
+  const auto as = text_of(item, "as");
+  return as == "full" ? "complete" : as == "summary" ? "shortened" : "not read";
+}
+
+/// Who names an item.
+std::string origin_of(const json& item) {
+  const auto from = text_of(item, "origin");
+  return from == "declared"    ? "boyd.yaml"
+         : from == "reference" ? "prompt"
+         : from == "buffer"    ? "all agents"
+                               : from;
+}
+
+/// Why items are not shown as they are: a column would cut it.
+void render_reasons(const json& items, const terminal& t) {
+  for (const auto& i : items)
+    if (const auto why = text_of(i, "reason"); !why.empty()) {
+      const auto line = text_of(i, "path") + ", " + fate_of(i) + ": " + why;
+      print(t.paint(colour::warn, folded(printable(line), t)) + "\n");
+    }
 }
 
 void render_agent_context(const json& agent, const std::string& file, const terminal& t) {
   const auto context = part_of(agent, "context");
   const auto items = rows_of(context, "items");
   if (items.empty()) {
+    if (!flag_in(agent, "takes_prompt", true))
+      return;
     const auto id = text_of(agent, "agent_id");
     const auto line = id +
                       " reads only its prompt. To give it files, add this below \"agent_id: " + id +
@@ -104,20 +144,18 @@ void render_agent_context(const json& agent, const std::string& file, const term
   }
   print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
         one_line(text_of(agent, "workspace"), t.width) + "\n");
-  table rows({"KEY", "ITEM", "TYPE", "SECTION", "AS", "TOKENS", "ORIGIN", "REASON"});
-  rows.drop_when_narrow({"TYPE", "SECTION"});
+  table rows({"KEY", "ITEM", "SECTION", "AS", "TOKENS", "ORIGIN"});
   for (const auto& i : items) {
     const auto fate = fate_of(i);
     rows.add_cells({text_of(i, "key"),
                     shown_path(text_of(i, "path"), t),
-                    text_of(i, "type"),
                     text_of(i, "section"),
-                    {fate, fate == "full" ? colour::none : colour::warn},
+                    {fate, fate == "complete" ? colour::none : colour::warn},
                     text_of(i, "tokens"),
-                    text_of(i, "origin"),
-                    text_of(i, "reason")});
+                    origin_of(i)});
   }
   print(rows.render(t));
+  render_reasons(items, t);
   print(text_of(context, "tokens") + " of " + text_of(context, "budget_tokens") +
         " tokens; tokens of the whole prompt: " + text_of(agent, "prompt_tokens") + "\n");
   if (const auto problem = text_of(agent, "problem"); !problem.empty())
