@@ -264,6 +264,41 @@ TEST_CASE("context: what is added and cannot be read is said at once", "[e2e][co
   CHECK_THAT(less.out, Contains("1 reference in total") && !Contains("left out"));
 }
 
+TEST_CASE("context: what no agent can ever read is not added", "[e2e][context]") {
+  const reading_home h("");
+  const temp_dir other;
+  write_file(other.file("hosts.txt"), "a\n");
+  const auto refused = h.home.run({"context", "add", "@" + other.file("hosts.txt")});
+  INFO(refused.out << refused.err);
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err,
+             Contains("not added: " + other.file("hosts.txt") +
+                      " is outside the directory that agents may read (" + h.repo.path() + ")") &&
+                 Contains("copy it there, then: boyd") && Contains("context add @hosts.txt"));
+  CHECK(h.home.run({"context", "add", "@../hosts.txt"}).code == 1);
+  CHECK(h.home.run({"context", "--json"}).json()["items"].empty());
+  CHECK(h.home.run({"context", "add", "@" + h.repo.file("README.md")}).code == 0);
+}
+
+TEST_CASE("context: validate and agents add warn of what could not be read", "[e2e][context]") {
+  const reading_home h(R"(["@README.md", "@/etc/hosts", "@docs", "@gone.md"])",
+                       "Read @docs/plan.md and @docs/none.md, please.");
+  const auto checked = h.home.run({"config", "validate"});
+  CHECK(checked.code == 0);
+  CHECK_THAT(checked.err, Contains("agent reader could not read /etc/hosts: ") &&
+                              Contains("use a path relative to the workspace"));
+  CHECK_THAT(checked.err, Contains("could not read docs: this is a directory (use #docs)"));
+  CHECK_THAT(checked.err, Contains("could not read gone.md: no such file or directory") &&
+                              Contains("could not read docs/none.md: ") && !Contains("README.md") &&
+                              !Contains("plan.md"));
+  CHECK(h.home.run({"config", "validate", "--json"}).json()["warnings"].size() == 4);
+  const auto added = h.home.run({"agents", "add", "new", "--cwd", h.repo.path(), "--prompt",
+                                 "Sum up @docs/lost.md", "--", "cat"});
+  CHECK(added.code == 0);
+  CHECK_THAT(added.err,
+             Contains("warning: agent new could not read docs/lost.md: ") && !Contains("gone.md"));
+}
+
 TEST_CASE("context: a command of the buffer runs only when the policy allows it",
           "[e2e][context]") {
   const reading_home h("");

@@ -14,7 +14,7 @@ namespace boyd::app {
 
 namespace {
 
-constexpr std::size_t reason_characters = 200;
+constexpr std::size_t pause_characters = 200;
 
 std::string names_in(const json& names) {
   std::string text;
@@ -47,7 +47,7 @@ void render_pauses(const json& body, const terminal& t, bool several_kernels) {
     const auto reason = text_of(p, "reason");
     auto line = (agent.empty() ? "kernel " + text_of(p, "kernel_id") : agent_of(p)) +
                 " is paused since " + moment_of(p, "since");
-    line += reason.empty() ? "" : " (" + one_line(reason, reason_characters) + ")";
+    line += reason.empty() ? "" : " (" + one_line(reason, pause_characters) + ")";
     line += ": boyd resume";
     line += several_kernels ? " --kernel " + text_of(p, "kernel_id") : "";
     line += agent.empty() ? "" : " --agent " + agent;
