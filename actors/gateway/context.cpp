@@ -274,7 +274,7 @@ std::optional<reader_identity> reader_of(const exchange_ptr& x, const config::ke
   }
   const auto* agent = config::find_agent(kernel, agent_id);
   if (agent == nullptr) {
-    x->fail_with(no_such_agent(*x, kernel.kernel_id, agent_id));
+    refuse_agent(x, kernel.kernel_id, agent_id);
     return std::nullopt;
   }
   return reader_identity{&kernel, {x->configuration, agent}, reading_root(*agent, home)};

@@ -109,7 +109,7 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
   p.agent_id = text_in(*body, "agent");
   p.reason = text_in(*body, "reason");
   if (!p.agent_id.empty() && config::find_agent(*kernel, p.agent_id) == nullptr) {
-    x->fail_with(no_such_agent(*x, kernel->kernel_id, p.agent_id));
+    refuse_agent(x, kernel->kernel_id, p.agent_id);
     return std::nullopt;
   }
   return p;
@@ -248,7 +248,7 @@ void read_why_removed(const exchange_ptr& x, const why_ptr& in) {
               if (!rows)
                 return x->fail_with(rows.error());
               if (rows->empty())
-                return x->fail_with(no_such_agent(*x, in->kernel_id, in->agent_id));
+                return refuse_agent(x, in->kernel_id, in->agent_id);
               in->last_decided = rows->front().decided_at;
               read_why(x, in);
             });
@@ -368,7 +368,7 @@ void run_agent(exchange_ptr x, const std::string& id) {
   if (kernel == nullptr)
     return;
   if (config::find_agent(*kernel, id) == nullptr)
-    return x->fail_with(no_such_agent(*x, kernel->kernel_id, id));
+    return refuse_agent(x, kernel->kernel_id, id);
   const auto message = text_in(*body, "message");
   if (message.size() > limits::prompt_bytes)
     return x->fail_with(

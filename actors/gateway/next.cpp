@@ -148,7 +148,7 @@ void get_next(exchange_ptr x) {
         (q.only.empty() || config::find_agent(k, q.only) != nullptr))
       q.kernels.push_back(&k);
   if (q.kernels.empty() && !q.only.empty())
-    return x->fail_with(no_such_agent(*x, named, q.only));
+    return refuse_agent(x, named, q.only);
   ask_store(x->self, x->self->state.parts.store, store::list_pauses{},
             [x, q = std::move(q)](result<std::vector<pause_record>> pauses) {
               if (!pauses)
