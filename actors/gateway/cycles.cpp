@@ -118,7 +118,11 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
 using why_ptr = std::shared_ptr<plan::why_input>;
 
 void reply_why(const exchange_ptr& x, const why_ptr& in) {
-  x->reply("why", json::parse(plan::explain_why(*in).json, nullptr, false));
+  auto body = json::parse(plan::explain_why(*in).json, nullptr, false);
+  body["kernels"] = json::array();
+  for (const auto& k : x->configuration->kernels)
+    body["kernels"].push_back(k.kernel_id);
+  x->reply("why", std::move(body));
 }
 
 /// How the runs ended that were decided on. Without them the rest is told all the same.

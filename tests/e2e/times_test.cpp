@@ -72,6 +72,22 @@ TEST_CASE("times: why of an agent looks behind runs of others by hand", "[e2e][t
   CHECK_THAT(home.run({"why"}).out, Contains("Run by hand since then: Agent b was dispatched"));
 }
 
+TEST_CASE("times: why without a name is about all kernels", "[e2e][times]") {
+  const std::string agent =
+      "    agents: [{agent_id: a, executor: {type: command, argv: [date]}}]\n";
+  const home_of_boyd home(
+      "version: 1\nkernels:\n  - kernel_id: one\n    schedule: \"0 0 1 1 *\"\n" + agent +
+      "  - kernel_id: two\n    schedule: \"0 0 1 1 *\"\n" + agent);
+  REQUIRE(home.run({"cycle", "--kernel", "two"}).code == 0);
+  const auto all = home.run({"why"}).out;
+  INFO(all);
+  CHECK_THAT(all, Contains("Kernel one has had no cycle") &&
+                      Contains("Kernel two: the cycle asked for at ") &&
+                      Contains("Agent a was dispatched"));
+  CHECK_THAT(home.run({"why", "--kernel", "two"}).out, !Contains("Kernel one"));
+  CHECK(home.run({"why", "--json"}).json()["kernels"] == nlohmann::json::array({"one", "two"}));
+}
+
 TEST_CASE("times: --at and --since take what people write", "[e2e][times]") {
   const home_of_boyd home(one_agent);
   REQUIRE(home.run({"cycle"}).code == 0);
