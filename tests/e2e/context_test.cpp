@@ -292,6 +292,9 @@ TEST_CASE("context: validate and agents add warn of what could not be read", "[e
                               Contains("could not read docs/none.md: ") && !Contains("README.md") &&
                               !Contains("plan.md"));
   CHECK(h.home.run({"config", "validate", "--json"}).json()["warnings"].size() == 4);
+  const auto planned = h.home.run({"plan"});
+  CHECK(planned.code == 0);
+  CHECK_THAT(planned.err, Contains("warning: agent reader could not read gone.md: "));
   const auto added = h.home.run({"agents", "add", "new", "--cwd", h.repo.path(), "--prompt",
                                  "Sum up @docs/lost.md", "--", "cat"});
   CHECK(added.code == 0);

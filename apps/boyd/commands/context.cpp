@@ -1,12 +1,15 @@
 #include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
+#include "../home.hpp"
 #include "../run_view.hpp"
 #include "../time_view.hpp"
+#include "../unread_items.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -178,6 +181,23 @@ void render_plan(const json& body, const terminal& t, bool prompts) {
     render_prompts(rows_of(body, body.contains("agents") ? "agents" : "specs"), t);
 }
 
+/// What agents of the kernel could not read, as the file is now; its errors are told elsewhere.
+void warn_of_items(const arguments& args, const std::string& kernel_id) {
+  const auto where = place_of(args);
+  if (!where)
+    return;
+  const auto p = local_ports();
+  const auto loaded = read_configuration(where->config_path, *p.files, *p.zones);
+  if (!loaded || !loaded->value)
+    return;
+  const auto& kernels = loaded->value->kernels;
+  const auto at = std::ranges::find(kernels, kernel_id, &config::kernel::kernel_id);
+  const auto prefix = "kernels[" + std::to_string(at - kernels.begin()) + "].";
+  for (const auto& w : unread_items(*loaded->value, *where))
+    if (w.key.starts_with(prefix))
+      print_note("warning: " + w.problem);
+}
+
 void render_buffer(const json& body, const terminal& t) {
   table rows({"REFERENCE", "KIND", "ADDED"});
   for (const auto& i : rows_of(body, "items"))
@@ -266,9 +286,13 @@ std::string joined(const std::vector<std::string>& words) {
 } // namespace
 
 int run_plan(const arguments& args) {
-  return ask_and_print(
-      args, get("/api/v1/plan", {{"kernel", args.kernel}, {"agent", args.agent}}),
-      [&](const json& body, const terminal& t) { render_plan(body, t, args.prompts); });
+  return ask_and_print(args, get("/api/v1/plan", {{"kernel", args.kernel}, {"agent", args.agent}}),
+                       [&](const json& body, const terminal& t) {
+                         render_plan(body, t, args.prompts);
+                         // About one agent, each item has its reason.
+                         if (args.agent.empty())
+                           warn_of_items(args, text_of(body, "kernel_id"));
+                       });
 }
 
 int run_context(const arguments& args) {
