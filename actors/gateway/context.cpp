@@ -3,6 +3,7 @@
 #include "actors/context/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/context/reading.hpp"
+#include "boyd/core/workspace_path.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <algorithm>
@@ -65,6 +66,45 @@ bool has_only(const exchange_ptr& x, const json& body, const std::set<std::strin
       return false;
     }
   return true;
+}
+
+/// "@hosts.txt" as one word of a shell.
+std::string typed(const context::reference& r) {
+  const auto text = context::to_text(r);
+  const bool is_plain =
+      r.kind == context::reference_kind::file && text.find_first_of(" \t\"'\\") == text.npos;
+  return is_plain ? text : "'" + text + "'";
+}
+
+/// What no agent of the kernel can ever read, because it lies outside of the directories of all.
+std::optional<error> beyond_all_agents(const config::kernel& kernel, const std::string& kernel_home,
+                                       const std::vector<std::string>& texts) {
+  std::set<std::string> roots;
+  for (const auto& a : kernel.agents)
+    roots.insert(reading_root(a, kernel_home));
+  const auto leads_out = [](const std::string& root, const std::string& path) {
+    const auto inside = workspace_path(root, path);
+    return !inside && inside.error().code == errc::refused;
+  };
+  for (const auto& text : texts) {
+    auto what = context::parse_declared(text);
+    if (!what || what->kind == context::reference_kind::command || roots.empty() ||
+        !std::ranges::all_of(roots, [&](const auto& r) { return leads_out(r, what->target); }))
+      continue;
+    std::string all;
+    for (const auto& r : roots)
+      all += (all.empty() ? "" : ", ") + r;
+    const auto outside = what->target;
+    what->target = outside.substr(outside.find_last_of('/') + 1);
+    return error{errc::refused,
+                 "not added: " + outside + " is outside the director" +
+                     (roots.size() == 1 ? "y" : "ies") + " that agents may read (" + all + ")",
+                 {},
+                 what->target.empty() || what->target == ".."
+                     ? "copy it there, and name it by its path below"
+                     : "copy it there, then: boyd context add " + typed(*what)};
+  }
+  return std::nullopt;
 }
 
 std::string_view kind_name(context::reference_kind kind) {
@@ -234,7 +274,7 @@ std::optional<reader_identity> reader_of(const exchange_ptr& x, const config::ke
   }
   const auto* agent = config::find_agent(kernel, agent_id);
   if (agent == nullptr) {
-    x->fail_with(no_such_agent(*x, kernel.kernel_id, agent_id));
+    refuse_agent(x, kernel.kernel_id, agent_id);
     return std::nullopt;
   }
   return reader_identity{&kernel, {x->configuration, agent}, reading_root(*agent, home)};
@@ -329,6 +369,9 @@ void change_context(exchange_ptr x) {
   auto remove = add ? texts_in(x, *body, "remove") : std::nullopt;
   if (!add || !remove)
     return;
+  const auto home = x->self->state.parts.context->kernel_home(kernel->kernel_id);
+  if (const auto refused = beyond_all_agents(*kernel, home, *add))
+    return x->fail_with(*refused);
   const auto clear = body->find("clear");
   const bool clears = clear != body->end() && clear->is_boolean() && clear->get<bool>();
   state_request request;

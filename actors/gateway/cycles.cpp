@@ -20,7 +20,8 @@ constexpr std::size_t largest_page = 1000;
 constexpr std::size_t rows_of_a_cycle = 4096;
 /// Decisions of one cycle that `why` reads: one for each agent that there was.
 constexpr std::size_t why_decisions = 500;
-/// Runs of other agents by hand, one after another, that an answer about an agent looks behind.
+/// Runs of one agent by hand, one after another, that an answer about another agent or about the
+/// kernel looks behind.
 constexpr std::size_t why_occurrences = 50;
 
 /// What the row could not tell, because it went wrong after the row was written.
@@ -108,7 +109,7 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
   p.agent_id = text_in(*body, "agent");
   p.reason = text_in(*body, "reason");
   if (!p.agent_id.empty() && config::find_agent(*kernel, p.agent_id) == nullptr) {
-    x->fail_with(no_such_agent(*x, kernel->kernel_id, p.agent_id));
+    refuse_agent(x, kernel->kernel_id, p.agent_id);
     return std::nullopt;
   }
   return p;
@@ -117,30 +118,73 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
 using why_ptr = std::shared_ptr<plan::why_input>;
 
 void reply_why(const exchange_ptr& x, const why_ptr& in) {
-  x->reply("why", json::parse(plan::explain_why(*in).json, nullptr, false));
+  auto body = json::parse(plan::explain_why(*in).json, nullptr, false);
+  body["kernels"] = json::array();
+  for (const auto& k : x->configuration->kernels)
+    body["kernels"].push_back(k.kernel_id);
+  x->reply("why", std::move(body));
 }
 
 /// How the runs ended that were decided on. Without them the rest is told all the same.
 void read_why_runs(const exchange_ptr& x, const why_ptr& in) {
-  if (in->decisions.empty())
+  store_request request;
+  std::vector<store_ticket<store::list_dispatches>> asked;
+  const auto add = [&](const std::string& cycle_id) {
+    store::list_dispatches op;
+    op.kernel_id = in->kernel_id;
+    op.agent_id = in->agent_id;
+    op.cycle_id = cycle_id;
+    op.limit = why_decisions;
+    asked.push_back(request.add(std::move(op)));
+  };
+  if (!in->decisions.empty())
+    add(in->decisions.front().cycle_id);
+  if (in->by_hand)
+    add(in->by_hand->cycle_id);
+  if (asked.empty())
     return reply_why(x, in);
-  store::list_dispatches op;
-  op.kernel_id = in->kernel_id;
-  op.agent_id = in->agent_id;
-  op.cycle_id = in->decisions.front().cycle_id;
-  op.limit = why_decisions;
-  ask_store(x->self, x->self->state.parts.store, std::move(op),
-            [x, in](result<std::vector<dispatch>> rows) {
-              if (rows)
-                in->runs = std::move(*rows);
-              reply_why(x, in);
-            });
+  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
+                   [x, in, asked](result<store_reply> r) {
+                     if (!r)
+                       return reply_why(x, in);
+                     for (const auto& one : asked)
+                       if (auto rows = one.of(*r))
+                         in->runs.insert(in->runs.end(), rows->begin(), rows->end());
+                     reply_why(x, in);
+                   });
 }
 
 /// The newest cycle was asked for by a person, and had nothing to say about the agent.
 bool is_of_another_agent(const plan::why_input& in, const store::list_decisions::reply& rows) {
   return in.at && !in.agent_id.empty() && rows.empty() && in.occurrences.size() > 1 &&
          in.occurrences.front().trigger != plan::schedule_trigger;
+}
+
+/// The newest cycle was a run of one agent of several: it tells nothing of the kernel.
+bool is_run_by_hand(const exchange& x, const plan::why_input& in,
+                    const store::list_decisions::reply& rows) {
+  const auto* kernel = x.configuration->find_kernel(in.kernel_id);
+  return !in.at && in.agent_id.empty() && rows.size() == 1 && in.occurrences.size() > 1 &&
+         in.occurrences.front().trigger != plan::schedule_trigger && kernel != nullptr &&
+         kernel->agents.size() > 1;
+}
+
+/// About an agent of which nothing was decided: whether that cycle decided about one agent, or
+/// about all that there were.
+void read_why_others(const exchange_ptr& x, const why_ptr& in) {
+  store::list_decisions op;
+  op.kernel_id = in->kernel_id;
+  op.cycle_id = in->occurrences.empty() ? "" : in->occurrences.front().cycle_id;
+  op.limit = 2;
+  if (op.cycle_id.empty())
+    return reply_why(x, in);
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, in](result<store::list_decisions::reply> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              in->decisions = std::move(*rows);
+              reply_why(x, in);
+            });
 }
 
 /// The decisions that explain_why looks at: those of the slot's cycle; of an agent, when no time is
@@ -153,7 +197,7 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
   if (in->at || in->agent_id.empty()) {
     op.cycle_id = in->occurrences.empty() ? "" : in->occurrences.front().cycle_id;
     if (op.cycle_id.empty())
-      return reply_why(x, in);
+      return read_why_runs(x, in);
   } else {
     op.limit = 1;
   }
@@ -165,6 +209,14 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
                 in->occurrences.erase(in->occurrences.begin());
                 return read_why_decisions(x, in);
               }
+              if (is_run_by_hand(*x, *in, *rows)) {
+                if (!in->by_hand)
+                  in->by_hand = rows->front();
+                in->occurrences.erase(in->occurrences.begin());
+                return read_why_decisions(x, in);
+              }
+              if (rows->empty() && !in->agent_id.empty())
+                return read_why_others(x, in);
               in->decisions = std::move(*rows);
               read_why_runs(x, in);
             });
@@ -173,7 +225,7 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
 /// The slot in question first: its decisions may be far behind the newest.
 void read_why(const exchange_ptr& x, const why_ptr& in) {
   store_request request;
-  const bool passes_others = in->at && !in->agent_id.empty();
+  const bool passes_others = in->at.has_value() != in->agent_id.empty();
   const auto slot = request.add(store::list_occurrences{in->kernel_id, in->at.value_or(in->now),
                                                         passes_others ? why_occurrences : 1});
   const auto pauses = request.add(store::list_pauses{in->kernel_id});
@@ -200,7 +252,7 @@ void read_why_removed(const exchange_ptr& x, const why_ptr& in) {
               if (!rows)
                 return x->fail_with(rows.error());
               if (rows->empty())
-                return x->fail_with(no_such_agent(*x, in->kernel_id, in->agent_id));
+                return refuse_agent(x, in->kernel_id, in->agent_id);
               in->last_decided = rows->front().decided_at;
               read_why(x, in);
             });
@@ -320,7 +372,7 @@ void run_agent(exchange_ptr x, const std::string& id) {
   if (kernel == nullptr)
     return;
   if (config::find_agent(*kernel, id) == nullptr)
-    return x->fail_with(no_such_agent(*x, kernel->kernel_id, id));
+    return refuse_agent(x, kernel->kernel_id, id);
   const auto message = text_in(*body, "message");
   if (message.size() > limits::prompt_bytes)
     return x->fail_with(
@@ -367,6 +419,8 @@ void get_why(exchange_ptr x) {
   in->agent_id = x->query("agent");
   in->now = context.ports.clock->now();
   const auto* agent = in->agent_id.empty() ? nullptr : config::find_agent(*kernel, in->agent_id);
+  in->enabled = agent == nullptr || agent->enabled;
+  in->own_schedule = agent != nullptr && agent->when.has_value();
   if (const auto at = x->query("at"); !at.empty()) {
     auto t = plan::end_of_moment(at);
     if (!t)
@@ -376,7 +430,7 @@ void get_why(exchange_ptr x) {
   if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones)) {
     in->next_slot = rule->next_after(in->now);
     in->expected_slot = rule->latest_at_or_before(in->at.value_or(in->now));
-    if (agent != nullptr && agent->when)
+    if (in->own_schedule)
       if (auto own = plan::schedule_rule::make(*agent->when, *context.ports.zones))
         in->next_agent_slot = own->next_after(in->now);
     if (in->next_agent_slot)
@@ -384,6 +438,7 @@ void get_why(exchange_ptr x) {
   }
   in->schedule = kernel->when.expression;
   in->node_since = time_of_uuid_v7(context.node_id);
+  in->node_runs = !context.passive;
   if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
     in->quiet = plan::is_quiet(*quiet, in->now);
   if (!in->agent_id.empty() && agent == nullptr)

@@ -29,8 +29,8 @@ agent_name read_agent(const exchange& x, const std::string& name) {
   return {name.substr(0, slash), name.substr(slash + 1)};
 }
 
-bool is_configured(const exchange& x, const agent_name& who) {
-  return std::ranges::any_of(x.configuration->kernels, [&](const config::kernel& k) {
+bool is_configured(const config::configuration& in, const agent_name& who) {
+  return std::ranges::any_of(in.kernels, [&](const config::kernel& k) {
     return (who.kernel_id.empty() || who.kernel_id == k.kernel_id) &&
            config::find_agent(k, who.agent_id) != nullptr;
   });
@@ -105,6 +105,26 @@ error no_such_agent(const exchange& x, const std::string& kernel_id, const std::
           did_you_mean(name, agent_ids(x, kernel_id), "list them with: boyd agents")};
 }
 
+void refuse_agent(const exchange_ptr& x, const std::string& kernel_id, const std::string& name) {
+  const auto& p = x->self->state.parts;
+  // Who cannot read the file again has read it just now.
+  if (!p.context->parse_configuration)
+    return x->fail_with(no_such_agent(*x, kernel_id, name));
+  const auto& path = x->configuration->path;
+  ask<workspace_reply>(x->self, p.workspace, workspace_request{{}, read_configuration{path}},
+                       [x, kernel_id, name, path](const result<workspace_reply>& r) {
+                         const bool is_read = r && r->configuration && *r->configuration;
+                         if (is_read && is_configured(**r->configuration, {kernel_id, name}))
+                           return x->fail_with(
+                               {errc::not_found,
+                                "agent " + name +
+                                    " is in the configuration file, but the running node has not " +
+                                    "read it yet",
+                                path, "boyd reload"});
+                         x->fail_with(no_such_agent(*x, kernel_id, name));
+                       });
+}
+
 std::optional<error> unknown_filter(const exchange& x) {
   const auto kernel = x.query("kernel");
   if (!kernel.empty() && x.configuration->find_kernel(kernel) == nullptr) {
@@ -115,7 +135,7 @@ std::optional<error> unknown_filter(const exchange& x) {
                  did_you_mean(kernel, known, "list them with: boyd status")};
   }
   const auto agent = x.query("agent");
-  if (agent.empty() || is_configured(x, {kernel, agent}))
+  if (agent.empty() || is_configured(*x.configuration, {kernel, agent}))
     return std::nullopt;
   return no_such_agent(x, kernel, agent);
 }
@@ -126,7 +146,7 @@ void find_dispatch(const exchange_ptr& x, const std::string& name, const dispatc
       x->fail_with({errc::not_found, "no runs yet", {}, "run a cycle: boyd cycle"});
     });
   const auto who = read_agent(*x, name);
-  if (!is_configured(*x, who))
+  if (!is_configured(*x->configuration, who))
     return find_by_id(x, name, then);
   find_newest(x, who, then, [x, who] {
     x->fail_with({errc::not_found,

@@ -1,4 +1,5 @@
 #include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
 #include "boyd/plan/next_run.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -7,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-/// When agents are due, by their schedules alone.
+/// When agents are due, by their schedules and pauses alone.
 namespace boyd::gateway_impl {
 
 namespace {
@@ -32,9 +33,17 @@ struct absent {
 };
 
 struct timetable {
-  std::vector<fire> rows;
-  std::vector<absent> others;
+  std::vector<pause_record> pauses; ///< of all kernels
+  std::vector<fire> rows{};
+  std::vector<absent> others{}; ///< none of them is paused
 };
+
+/// Without an agent: whether the whole kernel is.
+bool is_paused(const timetable& all, const config::kernel& k, const std::string& agent_id = {}) {
+  return std::ranges::any_of(all.pauses, [&](const pause_record& p) {
+    return p.kernel_id == k.kernel_id && (p.agent_id.empty() || p.agent_id == agent_id);
+  });
+}
 
 fire& row_at(std::vector<fire>& rows, const config::kernel& k, utc_time at) {
   const auto it =
@@ -51,10 +60,10 @@ void add_kernel(timetable& to, const config::kernel& k, const std::string& only,
   const auto quiet = plan::make_quiet_rules(k.quiet, zones);
   const auto every = plan::fire_times(k, nullptr, *cycles, nullptr, now, count);
   std::vector<fire> rows;
-  for (const auto& t : only.empty() ? every : std::vector<plan::fire_time>{})
+  for (const auto& t : only.empty() && !is_paused(to, k) ? every : std::vector<plan::fire_time>{})
     row_at(rows, k, t.at);
   for (const auto& a : k.agents) {
-    if (!only.empty() && a.agent_id != only)
+    if ((!only.empty() && a.agent_id != only) || is_paused(to, k, a.agent_id))
       continue;
     const auto own = a.when ? plan::schedule_rule::make(*a.when, zones) : cycles;
     std::vector<plan::fire_time> times;
@@ -76,11 +85,35 @@ void add_kernel(timetable& to, const config::kernel& k, const std::string& only,
   std::ranges::move(rows, std::back_inserter(to.rows));
 }
 
-void reply_next(const exchange_ptr& x, timetable& all, std::size_t count) {
+/// What is asked about.
+struct next_question {
+  std::vector<const config::kernel*> kernels;
+  std::string only; ///< an agent; empty: all
+  std::size_t count = 0;
+};
+
+/// Those that keep something that is asked about from running.
+json pauses_json(const timetable& all, const next_question& q) {
+  json out = json::array();
+  for (const auto& p : all.pauses) {
+    const auto k = std::ranges::find(q.kernels, p.kernel_id, &config::kernel::kernel_id);
+    const bool is_asked =
+        k != q.kernels.end() && (p.agent_id.empty() || (q.only.empty() || p.agent_id == q.only));
+    // A pause outlives the agent.
+    if (is_asked && (p.agent_id.empty() || config::find_agent(**k, p.agent_id) != nullptr))
+      out.push_back({{"kernel_id", p.kernel_id},
+                     {"agent_id", p.agent_id.empty() ? json(nullptr) : json(p.agent_id)},
+                     {"reason", p.reason},
+                     {"since", to_json(std::optional(p.since))}});
+  }
+  return out;
+}
+
+void reply_next(const exchange_ptr& x, timetable& all, const next_question& q) {
   std::ranges::stable_sort(all.rows, {}, &fire::at);
   json items = json::array();
   for (const auto& f : all.rows) {
-    if (items.size() == count)
+    if (items.size() == q.count)
       break;
     items.push_back({{"at", to_json(std::optional(f.at))},
                      {"kernel_id", f.kernel->kernel_id},
@@ -96,6 +129,7 @@ void reply_next(const exchange_ptr& x, timetable& all, std::size_t count) {
                       {"at", to_json(a.at)}});
   x->reply("next", {{"items", std::move(items)},
                     {"others", std::move(others)},
+                    {"pauses", pauses_json(all, q)},
                     {"kernels", x->configuration->kernels.size()}});
 }
 
@@ -105,24 +139,26 @@ void get_next(exchange_ptr x) {
   const auto count = x->limit(standard_times, most_times);
   if (!count)
     return;
-  const auto& ports = x->self->state.parts.context->ports;
   const auto named = x->query("kernel");
   if (!named.empty() && x->kernel() == nullptr)
     return;
-  const auto only = x->query("agent");
-  timetable all;
-  bool is_known = only.empty();
-  for (const auto& k : x->configuration->kernels) {
-    if (!named.empty() && k.kernel_id != named)
-      continue;
-    if (!only.empty() && config::find_agent(k, only) == nullptr)
-      continue;
-    is_known = true;
-    add_kernel(all, k, only, ports.clock->now(), *count, *ports.zones);
-  }
-  if (!is_known)
-    return x->fail_with(no_such_agent(*x, named, only));
-  reply_next(x, all, *count);
+  next_question q{{}, x->query("agent"), *count};
+  for (const auto& k : x->configuration->kernels)
+    if ((named.empty() || k.kernel_id == named) &&
+        (q.only.empty() || config::find_agent(k, q.only) != nullptr))
+      q.kernels.push_back(&k);
+  if (q.kernels.empty() && !q.only.empty())
+    return refuse_agent(x, named, q.only);
+  ask_store(x->self, x->self->state.parts.store, store::list_pauses{},
+            [x, q = std::move(q)](result<std::vector<pause_record>> pauses) {
+              if (!pauses)
+                return x->fail_with(pauses.error());
+              const auto& ports = x->self->state.parts.context->ports;
+              timetable all{std::move(*pauses)};
+              for (const auto* k : q.kernels)
+                add_kernel(all, *k, q.only, ports.clock->now(), q.count, *ports.zones);
+              reply_next(x, all, q);
+            });
 }
 
 } // namespace boyd::gateway_impl

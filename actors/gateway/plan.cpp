@@ -17,6 +17,7 @@
 #include <charconv>
 #include <memory>
 #include <utility>
+#include <variant>
 
 namespace boyd::gateway_impl {
 
@@ -92,6 +93,13 @@ void reply_plan(const dry_run_ptr& run, const plan::plan_output& output, json ag
   run->x->reply("plan", std::move(body));
 }
 
+/// A command without a prompt reads nothing that it is given, and a script nothing at all.
+bool takes_prompt(const config::agent& a) {
+  return std::holds_alternative<config::chat_executor>(a.run) ||
+         std::holds_alternative<config::agent_cli_executor>(a.run) ||
+         (std::holds_alternative<config::command_executor>(a.run) && !a.prompt.empty());
+}
+
 /// The prompt of a first attempt, whole.
 json agent_json_of(const dry_run& run, const plan::agent_prompt& prompt,
                    const context_items& read) {
@@ -105,6 +113,7 @@ json agent_json_of(const dry_run& run, const plan::agent_prompt& prompt,
           {"workspace", run.reader->root},
           {"prompt", whole},
           {"prompt_tokens", memory::estimate_tokens(whole)},
+          {"takes_prompt", takes_prompt(agent)},
           {"problem", missing.empty() ? "" : "cannot read required context: " + missing},
           {"skills", read.skill_names},
           {"context", context_json(items, block)}};

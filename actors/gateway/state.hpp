@@ -91,6 +91,8 @@ using exchange_ptr = std::shared_ptr<exchange>;
 /// `not_found`, with the nearest name that there is; of any kernel when `kernel_id` is empty.
 /// naming.cpp
 error no_such_agent(const exchange& x, const std::string& kernel_id, const std::string& name);
+/// Answers that; of an agent that the node has not read yet, that it has not. naming.cpp
+void refuse_agent(const exchange_ptr& x, const std::string& kernel_id, const std::string& name);
 /// What is wrong with `kernel` and `agent` of the query, when one of them names nothing that is
 /// configured. naming.cpp
 std::optional<error> unknown_filter(const exchange& x);

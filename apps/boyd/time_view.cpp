@@ -73,10 +73,23 @@ std::string time_between(const json& object, const char* from, const char* to) {
   return first ? plan::show_length(time_of(object, to).value_or(now()) - *first) : std::string{};
 }
 
-std::string in_user_zone(const std::string& text) {
+namespace {
+
+std::string as_it_is(std::string shown) {
+  return shown;
+}
+
+/// Of what show_time writes: the minute, with its day where that is not today.
+std::string briefly(std::string shown) {
+  constexpr std::size_t minute_characters = 16;
+  const bool is_today =
+      shown.substr(0, date_characters) == plan::show_time(now(), zone()).substr(0, date_characters);
+  return shown.substr(0, minute_characters).substr(is_today ? date_characters + 1 : 0);
+}
+
+/// `text` with its times as `show` makes them of what show_time writes.
+std::string with_times(const std::string& text, std::string (*show)(std::string)) {
   const auto today = format_rfc3339(now()).substr(0, date_characters + 1);
-  if (zone().abbreviation(std::chrono::floor<seconds>(now())) == "UTC")
-    return text;
   static const std::regex pattern(R"((\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?Z)");
   std::string out;
   auto rest = text.cbegin();
@@ -86,10 +99,20 @@ std::string in_user_zone(const std::string& text) {
     const auto t = parse_rfc3339(is_clock ? today + found.str() : found.str());
     out.append(rest, found[0].first);
     const auto shown = t ? plan::show_time(*t, zone()) : found.str();
-    out += t && is_clock ? shown.substr(date_characters + 1) : shown;
+    out += t && is_clock ? shown.substr(date_characters + 1) : t ? show(shown) : shown;
     rest = found[0].second;
   }
   return out.append(rest, text.cend());
+}
+
+} // namespace
+
+std::string in_user_zone(const std::string& text) {
+  return with_times(text, as_it_is);
+}
+
+std::string with_brief_times(const std::string& text, const terminal& t) {
+  return with_times(text, t.has_width() ? briefly : as_it_is);
 }
 
 namespace {
@@ -120,6 +143,18 @@ void tell_of_yesterday(const std::string& written, const std::string& read) {
     print_note(written + " of today is still to come; this is about " + day(*t) + " " + written);
 }
 
+/// A day means its last cycle, today the latest one; a moment that has begun is not to come.
+void read_begun(std::string& text, const std::string& written) {
+  constexpr auto nearly_a_day = std::chrono::hours{22};
+  const auto span = plan::parse_human_time(written, now(), zone());
+  if (!span || span->first > now())
+    return;
+  if (span->last - span->first > nearly_a_day)
+    print_note(written + " has no time, so this is about the last cycle of it");
+  if (span->last > now())
+    text = format_rfc3339(now(), true);
+}
+
 /// The day of the user's calendar.
 result<void> read_day(std::string& text, const char* option) {
   if (text.empty() || is_day(text))
@@ -140,8 +175,10 @@ result<arguments> with_times_read(arguments args) {
     const auto written = args.at;
     if (done)
       done = read_time(args.at, "--at", edge::last);
-    if (done && args.verb == "why")
+    if (done && args.verb == "why") {
       tell_of_yesterday(written, args.at);
+      read_begun(args.at, written);
+    }
   } else if (args.verb == "cost") {
     if (done)
       done = read_day(args.from, "--from");

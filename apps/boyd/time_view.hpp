@@ -32,9 +32,12 @@ std::string clock_of(const json& object, const char* key);
 /// missing: "2.4 s"; empty without the first.
 std::string time_between(const json& object, const char* from, const char* to);
 
-/// A text of the node with its times in the user's zone: "2026-02-13T10:00:00Z" and "10:00:00Z",
-/// which is today's. In UTC it stays as it is.
+/// A text of the node with its times as moment_of shows them: "2026-02-13T10:00:00Z", and
+/// "10:00:00Z", which is today's.
 std::string in_user_zone(const std::string& text);
+
+/// The same for a column of a table: on a screen "10:00", of another day "2026-02-14 10:00".
+std::string with_brief_times(const std::string& text, const terminal& t);
 
 /// The command line with its times as the API takes them: RFC 3339 in UTC, days as dates. What
 /// `boyd state` takes may also be an id, and then stays. Error `invalid_argument`, with the option.

@@ -45,6 +45,8 @@ struct facts {
   const occurrence* slot = nullptr;
   std::optional<utc_time> unrecorded; ///< a slot the schedule had, newer than all that is recorded
   std::optional<utc_time> no_slot_at; ///< the minute asked for, where the schedule had none
+  bool before_home = false;           ///< what is asked about was before this home was made
+  bool in_future = false;             ///< the time asked for is still to come
   std::vector<const decision_row*> decisions;
   std::vector<const pause_record*> pauses;
 };
@@ -93,13 +95,16 @@ facts gather(const why_input& in) {
     if (in.at && *in.expected_slot < minute && covered < minute)
       f.no_slot_at = minute;
   }
+  const auto wanted = in.at ? in.at : f.unrecorded;
+  f.before_home = !f.slot && in.node_since && wanted && *wanted < *in.node_since;
+  f.in_future = in.at && std::chrono::floor<seconds>(*in.at) > in.now;
   return f;
 }
 
-std::string slot_sentence(const why_input& in, const occurrence& slot) {
-  const std::string trigger = slot.trigger == schedule_trigger ? "slot" : slot.trigger + " run";
-  std::string text =
-      "Kernel " + in.kernel_id + ": the " + trigger + " of " + format_rfc3339(slot.scheduled_at);
+/// "the cycle of 2026-02-13T10:30:00Z was skipped: the reason".
+std::string end_of_slot(const occurrence& slot) {
+  std::string text = slot.trigger == schedule_trigger ? "the cycle of " : "the cycle asked for at ";
+  text += format_rfc3339(slot.scheduled_at);
   const std::string late = slot.late ? " late" : "";
   switch (slot.state) {
   case occurrence_state::open:
@@ -115,10 +120,10 @@ std::string slot_sentence(const why_input& in, const occurrence& slot) {
     break;
   }
   if (!slot.cycle_id.empty())
-    text += " as cycle " + slot.cycle_id;
+    text += " as " + slot.cycle_id;
   if (!slot.reason.empty())
     text += ": " + slot.reason;
-  return text + ".";
+  return text;
 }
 
 /// What a model was asked on the kernel's behalf, and what came of it.
@@ -141,33 +146,60 @@ const dispatch* run_of(const why_input& in, const decision_row& row) {
   return it == in.runs.end() ? nullptr : &*it;
 }
 
+/// " (attempt 2 of 3)"; empty for the first.
+std::string attempt_of(const dispatch& run) {
+  if (run.attempt < 2)
+    return {};
+  return " (attempt " + std::to_string(run.attempt) + " of " + std::to_string(run.max_attempts) +
+         ")";
+}
+
+/// ": what went wrong.", or the end of the sentence alone.
+std::string cause_of(const dispatch& run) {
+  const auto& why = run.outcome.error.empty() ? run.outcome.summary : run.outcome.error;
+  return why.empty() ? "." : ": " + why + (why.ends_with('.') ? "" : ".");
+}
+
 /// How the run ended, or that it has not; empty when it is not known.
 std::string end_sentence(const dispatch* run) {
   if (run == nullptr)
     return {};
   switch (run->status) {
   case dispatch_status::pending:
-    return " It is waiting to run.";
+    if (run->attempt == 0)
+      return " It is waiting to run.";
+    return " Attempt " + std::to_string(run->attempt) + " of " + std::to_string(run->max_attempts) +
+           " failed" + cause_of(*run) + " The next one starts at " +
+           format_rfc3339(run->not_before) + ".";
   case dispatch_status::running:
-    return " It is running.";
+    return " It is running" + attempt_of(*run) + ".";
   case dispatch_status::done:
-    return " It is done.";
+    return " It is done" + attempt_of(*run) + ".";
   case dispatch_status::cancelled:
     return " It was cancelled.";
   case dispatch_status::failed:
     break;
   }
-  const auto& why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
   const std::string reason(why_no_retry(run->outcome.failure));
-  return " It failed" + (reason.empty() ? "" : "; " + reason) +
-         (why.empty() ? "." : ": " + why + (why.ends_with('.') ? "" : "."));
+  return " It failed" + attempt_of(*run) + (reason.empty() ? "" : "; " + reason) + cause_of(*run);
+}
+
+/// What a decision noted of a run, which may have ended since.
+std::string in_the_past(std::string detail) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> tenses{
+      {{" is ", " was "}, {" has not ", " had not "}}};
+  for (const auto& [now, then] : tenses)
+    if (const auto found = detail.rfind(now); found != std::string::npos)
+      return detail.replace(found, now.size(), then);
+  return detail;
 }
 
 std::string decision_sentence(const why_input& in, const decision_row& row) {
   const agent_decision& d = row.decision;
   if (is_kernel_voice(d.agent_id))
     return voice_sentence(row);
-  const std::string detail = d.detail.empty() ? "" : " (" + d.detail + ")";
+  const auto told = d.reason == "running" ? in_the_past(d.detail) : d.detail;
+  const std::string detail = told.empty() ? "" : " (" + told + ")";
   const std::string where = " in cycle " + row.cycle_id + " at " + format_rfc3339(row.decided_at);
   if (d.dispatched)
     return "Agent " + d.agent_id + " was dispatched" + where + detail + "." +
@@ -179,35 +211,123 @@ std::string decision_sentence(const why_input& in, const decision_row& row) {
 /// Slots begin within this time, or no node is there to begin them.
 constexpr milliseconds start_time = 1min;
 
-std::string unrecorded_sentence(const why_input& in, utc_time slot) {
-  const auto when = format_rfc3339(slot);
-  if (in.node_since && slot < *in.node_since)
-    return "Kernel " + in.kernel_id + ": no node was running at " + when +
-           ". This node was first started at " + format_rfc3339(*in.node_since) + ".";
-  if (slot + start_time < in.now)
-    return "Kernel " + in.kernel_id + ": no node was running at " + when + ".";
-  return "Kernel " + in.kernel_id + ": the slot of " + when +
-         " has not started yet, or no node is running.";
+/// The moment asked for: of a minute or a second that is meant whole, its begin.
+std::string asked_moment(utc_time at) {
+  const utc_time minute = std::chrono::floor<std::chrono::minutes>(at);
+  const bool is_whole = at + milliseconds{1} == minute + std::chrono::minutes{1};
+  return format_rfc3339(is_whole ? minute : at);
 }
 
-void say_past(std::vector<std::string>& out, const why_input& in, const facts& f) {
+/// Why the ledger has nothing of a slot that the schedule had.
+std::string unrecorded_reason(const why_input& in, utc_time slot) {
+  using std::chrono::minutes;
+  const auto when = format_rfc3339(slot);
+  const bool is_asked_for =
+      in.at && std::chrono::floor<minutes>(*in.at) == std::chrono::floor<minutes>(slot);
+  if (slot + start_time < in.now)
+    return "no node was running " + (is_asked_for ? "then" : "at " + when);
+  return in.node_runs ? "the cycle of " + when + " has not started yet" : "no node is running";
+}
+
+/// Why nothing happened at the time asked for; nothing when something did.
+std::optional<std::string> reason_of_nothing(const why_input& in, const facts& f) {
+  if (f.before_home)
+    return (in.at ? "this home did not exist yet; it was made at "
+                  : "no cycle was due since this home was made at ") +
+           format_rfc3339(*in.node_since);
   if (f.no_slot_at)
-    out.push_back("Kernel " + in.kernel_id + " had no cycle at " + format_rfc3339(*f.no_slot_at) +
-                  (in.schedule.empty() ? "" : ": its schedule is \"" + in.schedule + "\"") + ".");
+    return "kernel " + in.kernel_id + " had no cycle then" +
+           (in.schedule.empty() ? "" : "; its schedule is \"" + in.schedule + "\"");
   if (f.unrecorded)
-    out.push_back(unrecorded_sentence(in, *f.unrecorded));
-  if (f.slot)
-    out.push_back(slot_sentence(in, *f.slot));
-  else
-    out.push_back("Kernel " + in.kernel_id + ": no record at or before " +
-                  format_rfc3339(in.at.value_or(in.now)) + ".");
+    return unrecorded_reason(in, *f.unrecorded);
+  return std::nullopt;
+}
+
+/// Why a cycle, or one that was not, decided nothing about the agent.
+std::string reason_of_absence(const why_input& in, const facts& f) {
+  if (!f.slot)
+    return "kernel " + in.kernel_id + " has had no cycle" + (in.at ? " until then" : "");
+  const auto when = format_rfc3339(f.slot->scheduled_at);
+  if (f.slot->cycle_id.empty())
+    return end_of_slot(*f.slot);
+  const auto others = std::ranges::count(in.decisions, f.slot->cycle_id, &decision_row::cycle_id);
+  if (others > 1 || (others == 1 && f.slot->trigger == schedule_trigger))
+    return in.at ? "it was not in boyd.yaml in the cycle of " + when
+                 : "it was added after the cycle of " + when;
+  if (others == 1)
+    return "the cycle asked for at " + when + " was about another agent";
+  return f.slot->state == occurrence_state::open
+             ? "the cycle of " + when + " has just begun"
+             : "the cycle of " + when + " did not decide about it";
+}
+
+void say_past_of_agent(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  const auto begin = "Agent " + in.agent_id +
+                     (in.at ? " did not run at " + asked_moment(*in.at) : " has not run yet") +
+                     ": ";
+  const auto nothing = reason_of_nothing(in, f);
+  if (f.decisions.empty())
+    out.push_back(begin + nothing.value_or(reason_of_absence(in, f)) + ".");
+  else if (nothing && in.at)
+    out.push_back(begin + *nothing + ".");
   for (const decision_row* row : f.decisions)
     out.push_back(decision_sentence(in, *row));
-  if (in.agent_id.empty() || !f.decisions.empty())
+  if (nothing && !in.at && !f.decisions.empty())
+    out.push_back("It has not run since: " + *nothing + ".");
+}
+
+void say_past_of_kernel(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  const auto name = "Kernel " + in.kernel_id;
+  if (f.no_slot_at && !f.before_home)
+    out.push_back(name + " had no cycle at " + format_rfc3339(*f.no_slot_at) +
+                  (in.schedule.empty() ? "" : ": its schedule is \"" + in.schedule + "\"") + ".");
+  else if (const auto nothing = reason_of_nothing(in, f))
+    out.push_back(name +
+                  (in.at    ? " had no cycle at " + asked_moment(*in.at)
+                   : f.slot ? " has had no cycle since"
+                            : " has had no cycle") +
+                  ": " + *nothing + ".");
+  if (f.slot)
+    out.push_back(name + ": " + end_of_slot(*f.slot) + ".");
+  else if (out.empty())
+    out.push_back(name + " has had no cycle" + (in.at ? " until " + asked_moment(*in.at) : "") +
+                  ".");
+  for (const decision_row* row : f.decisions)
+    out.push_back(decision_sentence(in, *row));
+  if (in.by_hand)
+    out.push_back("Run by hand since then: " + decision_sentence(in, *in.by_hand));
+}
+
+/// When the kernel or the agent runs next, unless somebody has paused it.
+void say_next(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  bool is_paused = false;
+  for (const pause_record* p : f.pauses)
+    if (p->agent_id.empty() || p->agent_id == in.agent_id) {
+      is_paused = true;
+      out.push_back("It does not run before: boyd resume --kernel " + in.kernel_id +
+                    (p->agent_id.empty() ? "" : " --agent " + p->agent_id));
+    }
+  if (is_paused)
     return;
-  const bool no_cycle = !f.slot || f.slot->cycle_id.empty();
-  out.push_back(no_cycle ? "Therefore agent " + in.agent_id + " was not considered."
-                         : "No recorded decision about agent " + in.agent_id + " for it.");
+  const std::string no_node =
+      in.node_runs ? "." : ", but no node is running; start one with: boyd node";
+  if (in.agent_id.empty()) {
+    if (in.next_slot)
+      out.push_back("Kernel " + in.kernel_id + " runs next at " + format_rfc3339(*in.next_slot) +
+                    no_node);
+    return;
+  }
+  const auto name = "Agent " + in.agent_id;
+  const auto& next = in.own_schedule ? in.next_agent_cycle : in.next_slot;
+  if (in.next_agent_slot && !next)
+    out.push_back(name + " is due at " + format_rfc3339(*in.next_agent_slot) +
+                  ", but its kernel has no cycle after that.");
+  else if (next)
+    out.push_back(name + " runs next at " + format_rfc3339(*next) +
+                  (in.next_agent_slot && *in.next_agent_slot != *next
+                       ? " (it is due at " + format_rfc3339(*in.next_agent_slot) + ")"
+                       : "") +
+                  no_node);
 }
 
 void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
@@ -223,14 +343,12 @@ void say_future(std::vector<std::string>& out, const why_input& in, const facts&
   if (in.quiet)
     out.push_back("Quiet hours until " + format_rfc3339(in.quiet->until) + ": " + in.quiet->reason +
                   ".");
-  if (in.next_slot)
-    out.push_back("The next slot of kernel " + in.kernel_id + " is " +
-                  format_rfc3339(*in.next_slot) + ".");
-  if (in.next_agent_slot)
-    out.push_back("Agent " + in.agent_id + " is due at " + format_rfc3339(*in.next_agent_slot) +
-                  (in.next_agent_cycle
-                       ? " and runs in the cycle of " + format_rfc3339(*in.next_agent_cycle) + "."
-                       : ", but its kernel has no cycle after that."));
+  if (in.last_decided)
+    return;
+  if (!in.enabled)
+    out.push_back("Agent " + in.agent_id + " does not run: it is disabled in boyd.yaml.");
+  else
+    say_next(out, in, f);
 }
 
 json slot_json(const occurrence& slot) {
@@ -278,6 +396,7 @@ std::string to_json(const why_input& in, const facts& f,
   out["next_agent_slot"] = time_or_null(in.next_agent_slot);
   out["next_agent_cycle"] = time_or_null(in.next_agent_cycle);
   out["last_decided"] = time_or_null(in.last_decided);
+  out["by_hand"] = in.by_hand ? decision_json(*in.by_hand, run_of(in, *in.by_hand)) : json(nullptr);
   out["sentences"] = sentences;
   // Reasons are free text from rows: bad UTF-8 is replaced, for an answer must not throw.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -295,7 +414,13 @@ result<utc_time> end_of_moment(std::string_view rfc3339) {
 why_answer explain_why(const why_input& in) {
   const facts f = gather(in);
   why_answer answer;
-  say_past(answer.sentences, in, f);
+  if (f.in_future)
+    answer.sentences.push_back(asked_moment(*in.at) + " is still to come; see: boyd next" +
+                               (in.agent_id.empty() ? "" : " " + in.agent_id));
+  else if (in.agent_id.empty())
+    say_past_of_kernel(answer.sentences, in, f);
+  else
+    say_past_of_agent(answer.sentences, in, f);
   say_future(answer.sentences, in, f);
   // Reasons are what people and programs said: a sentence is one line all the same.
   for (auto& sentence : answer.sentences)

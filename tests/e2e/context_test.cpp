@@ -108,6 +108,29 @@ TEST_CASE(
                          Contains("# Context Report") && Contains("- gone.md: not read, "));
 }
 
+TEST_CASE("context: plan says in words what is read, and each reason in full", "[e2e][context]") {
+  const std::string gone = "a/folder/with/no/room/in/a/column/gone.md";
+  const reading_home h("[\"@README.md\", \"@" + gone + "\"]", "Read @docs/plan.md, please.");
+  REQUIRE(h.home.run({"context", "add", "@docs/sub/deep.md"}).code == 0);
+  REQUIRE(h.home.run({"pause", "--agent", "reader", "--reason", "try"}).code == 0);
+  const auto shown = boyd_run({"--home", h.home.path(), "plan", "reader"}, {{"COLUMNS", "80"}}).out;
+  INFO(shown);
+  CHECK_THAT(shown, Contains("paused: try, the agent since ") && !Contains("the agent since 20"));
+  CHECK_THAT(shown, Contains("complete") && Contains("boyd.yaml") && Contains("prompt\n") &&
+                        Contains("all agents"));
+  CHECK_THAT(shown, Contains(gone + ", not read:") && Contains("no such file"));
+  CHECK_THAT(shown, !Contains("declared") && !Contains("left_out") && !Contains("buffer"));
+}
+
+TEST_CASE("context: plan tells how to give files only to who reads a prompt", "[e2e][context]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: a, executor: {type: command, argv: [date]}}\n"
+                          "      - {agent_id: b, prompt: say, executor: {type: command, argv: "
+                          "[cat]}}\n");
+  CHECK_THAT(home.run({"plan", "a"}).out, !Contains("boyd context add"));
+  CHECK_THAT(home.run({"plan", "b"}).out, Contains("reads only its prompt"));
+}
+
 TEST_CASE("context: without references a prompt is what it was", "[e2e][context]") {
   const reading_home h("");
   CHECK(h.prompt_after_cycle() == "The task.");
@@ -239,6 +262,44 @@ TEST_CASE("context: what is added and cannot be read is said at once", "[e2e][co
   CHECK_THAT(back.out, Contains("already present: @gone.md") && !Contains("runs of reader"));
   const auto less = h.home.run({"context", "rm", "@gone.md"});
   CHECK_THAT(less.out, Contains("1 reference in total") && !Contains("left out"));
+}
+
+TEST_CASE("context: what no agent can ever read is not added", "[e2e][context]") {
+  const reading_home h("");
+  const temp_dir other;
+  write_file(other.file("hosts.txt"), "a\n");
+  const auto refused = h.home.run({"context", "add", "@" + other.file("hosts.txt")});
+  INFO(refused.out << refused.err);
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err,
+             Contains("not added: " + other.file("hosts.txt") +
+                      " is outside the directory that agents may read (" + h.repo.path() + ")") &&
+                 Contains("copy it there, then: boyd") && Contains("context add @hosts.txt"));
+  CHECK(h.home.run({"context", "add", "@../hosts.txt"}).code == 1);
+  CHECK(h.home.run({"context", "--json"}).json()["items"].empty());
+  CHECK(h.home.run({"context", "add", "@" + h.repo.file("README.md")}).code == 0);
+}
+
+TEST_CASE("context: validate and agents add warn of what could not be read", "[e2e][context]") {
+  const reading_home h(R"(["@README.md", "@/etc/hosts", "@docs", "@gone.md"])",
+                       "Read @docs/plan.md and @docs/none.md, please.");
+  const auto checked = h.home.run({"config", "validate"});
+  CHECK(checked.code == 0);
+  CHECK_THAT(checked.err, Contains("agent reader could not read /etc/hosts: ") &&
+                              Contains("use a path relative to the workspace"));
+  CHECK_THAT(checked.err, Contains("could not read docs: this is a directory (use #docs)"));
+  CHECK_THAT(checked.err, Contains("could not read gone.md: no such file or directory") &&
+                              Contains("could not read docs/none.md: ") && !Contains("README.md") &&
+                              !Contains("plan.md"));
+  CHECK(h.home.run({"config", "validate", "--json"}).json()["warnings"].size() == 4);
+  const auto planned = h.home.run({"plan"});
+  CHECK(planned.code == 0);
+  CHECK_THAT(planned.err, Contains("warning: agent reader could not read gone.md: "));
+  const auto added = h.home.run({"agents", "add", "new", "--cwd", h.repo.path(), "--prompt",
+                                 "Sum up @docs/lost.md", "--", "cat"});
+  CHECK(added.code == 0);
+  CHECK_THAT(added.err,
+             Contains("warning: agent new could not read docs/lost.md: ") && !Contains("gone.md"));
 }
 
 TEST_CASE("context: a command of the buffer runs only when the policy allows it",

@@ -159,6 +159,25 @@ TEST_CASE("at: a kernel and an agent run once, and neither again", "[e2e][next]"
                               Contains("kernels[0].agents[1].schedule: at: \"2999-01-01\""));
 }
 
+TEST_CASE("next: what is paused is in no row, and how to resume it is told", "[e2e][next]") {
+  const home_of_boyd home(agents);
+  REQUIRE(home.run({"pause", "--agent", "yearly", "--reason", "its disk is full"}).code == 0);
+  const auto body = home.run({"next", "--json"}).json();
+  for (const auto& item : body.at("items"))
+    CHECK(item.at("agents") != nlohmann::json::array({"yearly"}));
+  REQUIRE(body.at("pauses").size() == 1);
+  CHECK(body.at("pauses")[0].at("agent_id") == "yearly");
+  const auto shown = home.run({"next"}).out;
+  CHECK_THAT(shown, Contains("default/yearly is paused since ") &&
+                        Contains(" (its disk is full): boyd --home " + home.path() +
+                                 " resume --agent yearly"));
+  CHECK_THAT(home.run({"next", "rare"}).out, !Contains("is paused"));
+  CHECK_THAT(home.run({"next", "yearly"}).out, Contains("Nothing is scheduled"));
+  REQUIRE(home.run({"pause"}).code == 0);
+  CHECK(home.run({"next", "--json"}).json().at("items").empty());
+  CHECK_THAT(home.run({"next", "rare"}).out, Contains("kernel default is paused since "));
+}
+
 TEST_CASE("reload: what changed is told, and a file with errors changes nothing", "[e2e][reload]") {
   const home_of_boyd home(agents);
   const auto nobody = home.run({"reload"});
@@ -178,6 +197,19 @@ TEST_CASE("reload: what changed is told, and a file with errors changes nothing"
   INFO(old.err);
   CHECK_THAT(old.out, Contains("boyd.yaml has changed since the node read it") &&
                           Contains("  agent default/fresh added\n") && Contains("boyd reload"));
+  for (const auto& args : std::vector<std::vector<std::string>>{{"why", "fresh"},
+                                                                {"run", "fresh"},
+                                                                {"plan", "fresh"},
+                                                                {"next", "fresh"},
+                                                                {"pause", "--agent", "fresh"}}) {
+    const auto early = home.run(args);
+    INFO(args.front() << early.out << early.err);
+    CHECK(early.code == 1);
+    CHECK_THAT(early.err, Contains("agent fresh is in the configuration file, but the running node "
+                                   "has not read it yet") &&
+                              Contains(" reload\n"));
+  }
+  CHECK_THAT(home.run({"why", "nobody"}).err, Contains("no such agent: nobody"));
   const auto told = home.run({"reload"});
   INFO(told.err);
   CHECK(told.code == 0);

@@ -4,6 +4,7 @@
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../terminal.hpp"
+#include "../unread_items.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "asking.hpp"
 #include "boyd/core/limits.hpp"
@@ -285,6 +286,10 @@ result<int> add(arguments args, const place& where, const ports& p) {
     return fail(std::move(written.error()));
   tell(args, where, added_schema, "Added", k, args.agent, f->path);
   warn_of_schedule(*f, *edited, *kernel, **now, args.agent, p);
+  const auto prefix = "kernels[" + std::to_string(*kernel) + "].";
+  for (const auto& w : unread_items(**now, where, args.agent))
+    if (w.key.starts_with(prefix))
+      print_note("warning: " + w.problem);
   return exit_code::ok;
 }
 

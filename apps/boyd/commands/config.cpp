@@ -2,10 +2,13 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../terminal.hpp"
+#include "../unread_items.hpp"
 #include "boyd/config/load.hpp"
 #include "commands.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <utility>
 
 namespace boyd::app {
 
@@ -41,13 +44,17 @@ void print_counts(const config::configuration& c) {
 
 int validate(const arguments& args, const place& where, const config::load_result& loaded) {
   const bool valid = loaded.value.has_value();
+  auto warnings = loaded.warnings;
+  if (valid)
+    for (auto& w : unread_items(*loaded.value, where))
+      warnings.push_back(std::move(w));
   if (args.json)
     print(dump({{"schema", "boyd.config_validate/1"},
                 {"path", where.config_path},
                 {"valid", valid},
                 {"findings", findings_json(loaded.findings)},
-                {"warnings", findings_json(loaded.warnings)}}));
-  for (const auto& w : loaded.warnings)
+                {"warnings", findings_json(warnings)}}));
+  for (const auto& w : warnings)
     print_note("warning: " + w.text());
   if (!valid)
     print_error(error_of(loaded, where.config_path));

@@ -1,11 +1,15 @@
 #include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
+#include "../home.hpp"
+#include "../run_view.hpp"
 #include "../time_view.hpp"
+#include "../unread_items.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,7 +23,7 @@ constexpr std::size_t line_characters = 300;
 /// A path in a table that has to fit: paths differ at their ends.
 std::string shown_path(const std::string& path, const terminal& t) {
   constexpr std::size_t least = 32;
-  constexpr std::size_t others = 60; // characters of the other columns
+  constexpr std::size_t others = 48; // characters of the other columns
   return t.has_width() ? cut_in_middle(path, t.width > least + others ? t.width - others : least)
                        : path;
 }
@@ -57,22 +61,40 @@ void render_file(const json& file, const terminal& t) {
   warn("Apply them with: boyd reload");
 }
 
+/// Why an agent does not run, in a column: what tells most stands first.
+std::string reason_of(const json& decision, const terminal& t) {
+  auto reason = text_of(decision, "reason");
+  auto detail = with_brief_times(text_of(decision, "detail"), t);
+  if (reason == "running") {
+    if (detail.ends_with(" has not started"))
+      reason = "queued";
+    // "run ID of cycle ID is running"
+    const auto words = split(detail, ' ');
+    if (t.has_width() && words.size() > 2)
+      detail = "run " + short_id(words[1]) + (reason == "queued" ? " has not started" : "");
+  }
+  if (detail.empty())
+    return reason.empty() ? "-" : reason;
+  return reason.empty() ? detail : reason + ": " + detail;
+}
+
 void render_decisions(const json& body, const terminal& t) {
-  table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
+  table rows({"AGENT", "DECISION", "PRIORITY", "PROMPT", "REASON"});
   for (const auto& d : rows_of(body, "decisions")) {
     const auto agent = text_of(d, "agent_id");
     const bool runs = flag_in(d, "dispatched");
+    std::string priority;
     std::string size;
     for (const auto& s : rows_of(body, "specs"))
-      if (text_of(s, "agent_id") == agent)
-        size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
-    auto reason = text_of(d, "reason");
-    if (auto detail = text_of(d, "detail"); !detail.empty())
-      reason += (reason.empty() ? "" : ": ") + in_user_zone(detail);
+      if (text_of(s, "agent_id") == agent) {
+        priority = text_of(s, "priority");
+        size = text_of(s, "prompt_bytes") + " bytes";
+      }
     rows.add_cells({agent,
                     {runs ? "run" : "skip", runs ? colour::good : colour::warn},
-                    reason.empty() ? "-" : reason,
-                    size});
+                    priority,
+                    size,
+                    reason_of(d, t)});
   }
   print(rows.render(t));
   render_waiting(body, t);
@@ -86,13 +108,34 @@ void render_decisions(const json& body, const terminal& t) {
 
 /// What became of an item, in words.
 std::string fate_of(const json& item) {
-  return flag_in(item, "failed") ? "failed" : text_of(item, "as");
+  const auto as = text_of(item, "as");
+  return as == "full" ? "complete" : as == "summary" ? "shortened" : "not read";
+}
+
+/// Who names an item.
+std::string origin_of(const json& item) {
+  const auto from = text_of(item, "origin");
+  return from == "declared"    ? "boyd.yaml"
+         : from == "reference" ? "prompt"
+         : from == "buffer"    ? "all agents"
+                               : from;
+}
+
+/// Why items are not shown as they are: a column would cut it.
+void render_reasons(const json& items, const terminal& t) {
+  for (const auto& i : items)
+    if (const auto why = text_of(i, "reason"); !why.empty()) {
+      const auto line = text_of(i, "path") + ", " + fate_of(i) + ": " + why;
+      print(t.paint(colour::warn, folded(printable(line), t)) + "\n");
+    }
 }
 
 void render_agent_context(const json& agent, const std::string& file, const terminal& t) {
   const auto context = part_of(agent, "context");
   const auto items = rows_of(context, "items");
   if (items.empty()) {
+    if (!flag_in(agent, "takes_prompt", true))
+      return;
     const auto id = text_of(agent, "agent_id");
     const auto line = id +
                       " reads only its prompt. To give it files, add this below \"agent_id: " + id +
@@ -104,20 +147,18 @@ void render_agent_context(const json& agent, const std::string& file, const term
   }
   print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
         one_line(text_of(agent, "workspace"), t.width) + "\n");
-  table rows({"KEY", "ITEM", "TYPE", "SECTION", "AS", "TOKENS", "ORIGIN", "REASON"});
-  rows.drop_when_narrow({"TYPE", "SECTION"});
+  table rows({"KEY", "ITEM", "SECTION", "AS", "TOKENS", "ORIGIN"});
   for (const auto& i : items) {
     const auto fate = fate_of(i);
     rows.add_cells({text_of(i, "key"),
                     shown_path(text_of(i, "path"), t),
-                    text_of(i, "type"),
                     text_of(i, "section"),
-                    {fate, fate == "full" ? colour::none : colour::warn},
+                    {fate, fate == "complete" ? colour::none : colour::warn},
                     text_of(i, "tokens"),
-                    text_of(i, "origin"),
-                    text_of(i, "reason")});
+                    origin_of(i)});
   }
   print(rows.render(t));
+  render_reasons(items, t);
   print(text_of(context, "tokens") + " of " + text_of(context, "budget_tokens") +
         " tokens; tokens of the whole prompt: " + text_of(agent, "prompt_tokens") + "\n");
   if (const auto problem = text_of(agent, "problem"); !problem.empty())
@@ -138,6 +179,23 @@ void render_plan(const json& body, const terminal& t, bool prompts) {
     render_agent_context(a, text_of(file, "path"), t);
   if (prompts)
     render_prompts(rows_of(body, body.contains("agents") ? "agents" : "specs"), t);
+}
+
+/// What agents of the kernel could not read, as the file is now; its errors are told elsewhere.
+void warn_of_items(const arguments& args, const std::string& kernel_id) {
+  const auto where = place_of(args);
+  if (!where)
+    return;
+  const auto p = local_ports();
+  const auto loaded = read_configuration(where->config_path, *p.files, *p.zones);
+  if (!loaded || !loaded->value)
+    return;
+  const auto& kernels = loaded->value->kernels;
+  const auto at = std::ranges::find(kernels, kernel_id, &config::kernel::kernel_id);
+  const auto prefix = "kernels[" + std::to_string(at - kernels.begin()) + "].";
+  for (const auto& w : unread_items(*loaded->value, *where))
+    if (w.key.starts_with(prefix))
+      print_note("warning: " + w.problem);
 }
 
 void render_buffer(const json& body, const terminal& t) {
@@ -228,9 +286,13 @@ std::string joined(const std::vector<std::string>& words) {
 } // namespace
 
 int run_plan(const arguments& args) {
-  return ask_and_print(
-      args, get("/api/v1/plan", {{"kernel", args.kernel}, {"agent", args.agent}}),
-      [&](const json& body, const terminal& t) { render_plan(body, t, args.prompts); });
+  return ask_and_print(args, get("/api/v1/plan", {{"kernel", args.kernel}, {"agent", args.agent}}),
+                       [&](const json& body, const terminal& t) {
+                         render_plan(body, t, args.prompts);
+                         // About one agent, each item has its reason.
+                         if (args.agent.empty())
+                           warn_of_items(args, text_of(body, "kernel_id"));
+                       });
 }
 
 int run_context(const arguments& args) {

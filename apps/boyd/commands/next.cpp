@@ -9,10 +9,12 @@
 #include <set>
 #include <string>
 
-/// `boyd next`: when agents are due, by their schedules alone.
+/// `boyd next`: when agents are due, by their schedules and pauses alone.
 namespace boyd::app {
 
 namespace {
+
+constexpr std::size_t pause_characters = 200;
 
 std::string names_in(const json& names) {
   std::string text;
@@ -35,6 +37,21 @@ void render_due_between(const json& body, const terminal& t) {
                                             t)) +
               "\n");
     }
+  }
+}
+
+/// What does not run until somebody resumes it, and how.
+void render_pauses(const json& body, const terminal& t, bool several_kernels) {
+  for (const auto& p : rows_of(body, "pauses")) {
+    const auto agent = text_of(p, "agent_id");
+    const auto reason = text_of(p, "reason");
+    auto line = (agent.empty() ? "kernel " + text_of(p, "kernel_id") : agent_of(p)) +
+                " is paused since " + moment_of(p, "since");
+    line += reason.empty() ? "" : " (" + one_line(reason, pause_characters) + ")";
+    line += ": boyd resume";
+    line += several_kernels ? " --kernel " + text_of(p, "kernel_id") : "";
+    line += agent.empty() ? "" : " --agent " + agent;
+    print(t.paint(colour::warn, hint_lines(as_hint(line), 0, t)) + "\n");
   }
 }
 
@@ -72,6 +89,7 @@ void render_next(const json& body, const terminal& t, bool has_node) {
                                                   : "later: " + when;
     print(t.paint(colour::faint, agent_of(a) + ": " + why) + "\n");
   }
+  render_pauses(body, t, several);
 }
 
 } // namespace

@@ -325,9 +325,26 @@ int run_state(const arguments& args) {
 }
 
 int run_why(const arguments& args) {
-  return ask_and_print(
-      args, get("/api/v1/why", {{"kernel", args.kernel}, {"agent", args.agent}, {"at", args.at}}),
-      render_why);
+  const auto question = [&](const std::string& kernel) {
+    return get("/api/v1/why", {{"kernel", kernel}, {"agent", args.agent}, {"at", args.at}});
+  };
+  int code = exit_code::ok;
+  const auto asked =
+      ask_and_print(args, question(args.kernel), [&](const json& body, const terminal& t) {
+        render_why(body, t);
+        // About no agent and no kernel: about all kernels.
+        const bool about_all = args.kernel.empty() && args.agent.empty();
+        for (const auto& k : about_all ? rows_of(body, "kernels") : json::array()) {
+          if (!k.is_string() || k.get<std::string>() == text_of(body, "kernel_id"))
+            continue;
+          const auto other = ask_once(args, question(k.get<std::string>()));
+          if (!other)
+            code = report(other.error(), args.json);
+          else
+            render_why(object_of(*other), t);
+        }
+      });
+  return asked == exit_code::ok ? code : asked;
 }
 
 int run_pause(const arguments& args) {

@@ -24,17 +24,23 @@ struct why_input {
   std::string agent_id;       ///< empty: the question is about the kernel
   std::optional<utc_time> at; ///< empty: the latest slot
   utc_time now{};
-  std::vector<occurrence> occurrences;               ///< any order
-  std::vector<store::list_decisions::row> decisions; ///< any order; of other agents: ignored
-  std::vector<dispatch> runs;                        ///< of the decisions' cycle; any order
-  std::vector<pause_record> pauses;                  ///< of other kernels or agents: ignored
-  std::optional<quiet_now> quiet;                    ///< at `now`
+  std::vector<occurrence> occurrences; ///< any order
+  /// Any order. Those of other agents tell no more than that their cycle did decide.
+  std::vector<store::list_decisions::row> decisions;
+  /// About the kernel: the newest run of one agent that somebody asked for after the latest cycle.
+  std::optional<store::list_decisions::row> by_hand;
+  std::vector<dispatch> runs;            ///< of the decisions' cycles; any order
+  std::vector<pause_record> pauses;      ///< of other kernels or agents: ignored
+  std::optional<quiet_now> quiet;        ///< at `now`
   std::optional<utc_time> expected_slot; ///< the kernel's schedule: latest_at_or_before(at or now)
   std::optional<utc_time> next_slot;     ///< of the kernel's schedule, after `now`
+  bool enabled = true;                   ///< the agent
+  bool own_schedule = false;             ///< of the agent; else it is due in every cycle
   std::optional<utc_time> next_agent_slot;  ///< of the agent's own schedule
   std::optional<utc_time> next_agent_cycle; ///< the kernel's first slot at or after that
   std::string schedule;                     ///< of the kernel, as it is written; may be empty
-  std::optional<utc_time> node_since;       ///< when this node was first started; may be unknown
+  std::optional<utc_time> node_since;       ///< when this home was made; may be unknown
+  bool node_runs = true;                    ///< somebody is there to begin the next cycle
   /// Of an agent that is no longer configured: when a cycle decided about it for the last time.
   std::optional<utc_time> last_decided;
 };
@@ -44,8 +50,8 @@ struct why_answer {
   /// One object: kernel_id, agent_id, at, slot {scheduled_at, trigger, state, late, reason,
   /// cycle_id, stands_until}, unrecorded_slot, decisions[] {agent_id, dispatched, reason, detail,
   /// cycle_id, decided_at, dispatch_id, status, error}, pauses[] {agent_id, reason, since}, quiet
-  /// {reason, until}, next_slot, next_agent_slot, next_agent_cycle, last_decided, sentences[]; what
-  /// is unknown is null.
+  /// {reason, until}, next_slot, next_agent_slot, next_agent_cycle, last_decided, by_hand (a
+  /// decision), sentences[]; what is unknown is null.
   std::string json;
 };
 
@@ -53,7 +59,8 @@ struct why_answer {
 /// at or before `at`; a summary row (see decide_slots) so answers for the slots it stands for. When
 /// `expected_slot` is newer than what is recorded, that is said, too, and so is a minute asked for
 /// in which the kernel has no slot. About an agent: its decision in that slot's cycle; without `at`
-/// its newest decision. About the kernel: every decision of that cycle. Pure; bounded by its input.
+/// its newest decision; where there is none, the one reason for that. About the kernel: every
+/// decision of that cycle. Pure; bounded by its input.
 why_answer explain_why(const why_input& in);
 
 } // namespace boyd::plan

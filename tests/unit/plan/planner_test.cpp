@@ -109,6 +109,9 @@ TEST_CASE("pending and running agents are skipped, ended ones run") {
                                        {dispatch_status::cancelled, ""}}) {
     in.latest = {latest("a", status)};
     CHECK(reason_of(k, in) == reason);
+    if (!is_final(status))
+      CHECK(plan_static(k, in).decisions[0].detail.ends_with(
+          status == dispatch_status::pending ? " has not started" : " is running"));
   }
   in.latest = {latest("other", dispatch_status::running)};
   CHECK(reason_of(k, in) == "");
@@ -121,7 +124,7 @@ TEST_CASE("pauses of the kernel or the agent and quiet hours hold an agent back"
   CHECK(reason_of(k, in) == "");
   in.pauses = {{"default", "a", "broken", in.now}};
   CHECK(reason_of(k, in) == "paused");
-  CHECK(plan_static(k, in).decisions[0].detail == "the agent since 2026-02-13T10:00:00Z: broken");
+  CHECK(plan_static(k, in).decisions[0].detail == "broken, the agent since 2026-02-13T10:00:00Z");
   in.pauses = {{"default", "a", "", in.now}};
   CHECK(plan_static(k, in).decisions[0].detail == "the agent since 2026-02-13T10:00:00Z");
   in.pauses = {{"default", "", "holiday", in.now}};

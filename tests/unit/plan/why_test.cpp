@@ -40,7 +40,7 @@ plan::why_input history() {
       slot("2026-02-13T10:20:00Z", occurrence_state::open, "c2"),
       slot("2026-02-13T10:10:00Z", occurrence_state::ran, "c1")};
   in.occurrences[2].late = true;
-  in.decisions = {decided("c2", "a", "running", "run d1", "2026-02-13T10:20:01Z"),
+  in.decisions = {decided("c2", "a", "running", "run d1 is running", "2026-02-13T10:20:01Z"),
                   decided("c1", "a", "", "", "2026-02-13T10:10:01Z"),
                   decided("c1", "b", "cooldown", "over at X", "2026-02-13T10:10:01Z")};
   in.next_slot = at("2026-02-13T10:40:00Z");
@@ -56,16 +56,16 @@ bool says(const plan::why_answer& a, const std::string& sentence) {
 TEST_CASE("why: the kernel's latest slot and the next") {
   const auto answer = explain_why(history());
   CHECK(answer.sentences ==
-        std::vector<std::string>{"Kernel default: the slot of 2026-02-13T10:30:00Z was skipped: "
-                                 "running: cycle c2 still runs.",
-                                 "The next slot of kernel default is 2026-02-13T10:40:00Z."});
+        std::vector<std::string>{"Kernel default: the cycle of 2026-02-13T10:30:00Z was "
+                                 "skipped: running: cycle c2 still runs.",
+                                 "Kernel default runs next at 2026-02-13T10:40:00Z."});
 }
 
 TEST_CASE("why: the kernel at a time, with every agent's decision") {
   auto in = history();
   in.at = at("2026-02-13T10:15:00Z");
   const auto answer = explain_why(in);
-  CHECK(says(answer, "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1."));
+  CHECK(says(answer, "Kernel default: the cycle of 2026-02-13T10:10:00Z ran late as c1."));
   CHECK(says(answer, "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   CHECK(says(answer, "Agent b was not dispatched in cycle c1 at 2026-02-13T10:10:01Z because its "
                      "cooldown was not over (over at X)."));
@@ -75,14 +75,83 @@ TEST_CASE("why: an agent's latest decision, or the one at a time") {
   auto in = history();
   in.agent_id = "a";
   CHECK(says(explain_why(in), "Agent a was not dispatched in cycle c2 at 2026-02-13T10:20:01Z "
-                              "because its previous run was still active (run d1)."));
+                              "because its previous run was still active (run d1 was running)."));
   in.at = at("2026-02-13T10:10:00Z");
   CHECK(says(explain_why(in), "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   in.at = at("2026-02-13T10:31:00Z");
-  CHECK(says(explain_why(in), "Therefore agent a was not considered."));
+  CHECK(explain_why(in).sentences.front() ==
+        "Agent a did not run at 2026-02-13T10:31:00Z: the cycle of 2026-02-13T10:30:00Z was "
+        "skipped: running: cycle c2 still runs.");
+}
+
+TEST_CASE("why: an agent that no cycle has decided about has one reason for it") {
+  auto in = history();
   in.agent_id = "new";
   in.at = at("2026-02-13T10:10:00Z");
-  CHECK(says(explain_why(in), "No recorded decision about agent new for it."));
+  CHECK(explain_why(in).sentences.front() ==
+        "Agent new did not run at 2026-02-13T10:10:00Z: it was not in boyd.yaml in the cycle of "
+        "2026-02-13T10:10:00Z.");
+  in.at.reset();
+  in.occurrences.erase(in.occurrences.begin());
+  CHECK(explain_why(in).sentences ==
+        std::vector<std::string>{
+            "Agent new has not run yet: it was added after the cycle of 2026-02-13T10:20:00Z.",
+            "Agent new runs next at 2026-02-13T10:40:00Z."});
+  in.occurrences.front().trigger = "manual";
+  CHECK(says(explain_why(in), "Agent new has not run yet: the cycle asked for at "
+                              "2026-02-13T10:20:00Z was about another agent."));
+  in.decisions.clear();
+  CHECK(says(explain_why(in),
+             "Agent new has not run yet: the cycle of 2026-02-13T10:20:00Z has just begun."));
+  in.occurrences.clear();
+  CHECK(says(explain_why(in), "Agent new has not run yet: kernel default has had no cycle."));
+}
+
+TEST_CASE("why: an agent before its home was made, and without a node") {
+  auto in = history();
+  in.agent_id = "a";
+  in.occurrences.clear();
+  in.decisions.clear();
+  in.at = at("2026-02-13T10:00:59.999Z");
+  in.expected_slot = at("2026-02-13T10:00:00Z");
+  in.node_since = at("2026-02-13T10:05:00Z");
+  in.node_runs = false;
+  CHECK(explain_why(in).sentences ==
+        std::vector<std::string>{"Agent a did not run at 2026-02-13T10:00:00Z: this home did not "
+                                 "exist yet; it was made at 2026-02-13T10:05:00Z.",
+                                 "Agent a runs next at 2026-02-13T10:40:00Z, but no node is "
+                                 "running; start one with: boyd node"});
+  in.node_since = at("2026-02-13T09:00:00Z");
+  CHECK(says(explain_why(in),
+             "Agent a did not run at 2026-02-13T10:00:00Z: no node was running then."));
+  in.schedule = "0 10 * * *";
+  in.at = at("2026-02-13T10:07:59.999Z");
+  CHECK(says(explain_why(in), "Agent a did not run at 2026-02-13T10:07:00Z: kernel default had no "
+                              "cycle then; its schedule is \"0 10 * * *\"."));
+  in.at.reset();
+  CHECK(says(explain_why(in),
+             "Agent a has not run yet: no node was running at 2026-02-13T10:00:00Z."));
+  in.enabled = false;
+  CHECK(explain_why(in).sentences.back() == "Agent a does not run: it is disabled in boyd.yaml.");
+}
+
+TEST_CASE("why: a time that is still to come") {
+  auto in = history();
+  in.agent_id = "a";
+  in.at = at("2027-01-01T00:00:00Z");
+  CHECK(explain_why(in).sentences ==
+        std::vector<std::string>{"2027-01-01T00:00:00Z is still to come; see: boyd next a",
+                                 "Agent a runs next at 2026-02-13T10:40:00Z."});
+}
+
+TEST_CASE("why: a run by hand stands behind the latest cycle of all agents") {
+  auto in = history();
+  in.by_hand = decided("c9", "b", "", "", "2026-02-13T10:34:00Z");
+  const auto answer = explain_why(in);
+  CHECK_THAT(answer.sentences.front(), Catch::Matchers::Contains("the cycle of 2026-02-13T10:30"));
+  CHECK(says(answer, "Run by hand since then: Agent b was dispatched in cycle c9 at "
+                     "2026-02-13T10:34:00Z."));
+  CHECK(nlohmann::json::parse(answer.json)["by_hand"]["agent_id"] == "b");
 }
 
 TEST_CASE("why: an agent that is no longer configured") {
@@ -114,6 +183,15 @@ TEST_CASE("why: how the run of a decision ended") {
   in.runs[0].status = dispatch_status::failed;
   in.runs[0].outcome.failure = failure_class::deterministic;
   in.runs[0].outcome.error = "exit code 3";
+  in.runs[0].attempt = 2;
+  CHECK(says(explain_why(in), decided + " It failed (attempt 2 of 3); not tried again, because the "
+                                        "same input would fail again: exit code 3."));
+  in.runs[0].status = dispatch_status::pending;
+  in.runs[0].not_before = at("2026-02-13T10:11:00Z");
+  CHECK(says(explain_why(in), decided + " Attempt 2 of 3 failed: exit code 3. The next one starts "
+                                        "at 2026-02-13T10:11:00Z."));
+  in.runs[0].status = dispatch_status::failed;
+  in.runs[0].attempt = 1;
   const auto answer = explain_why(in);
   CHECK(says(answer, decided + " It failed; not tried again, because the same input would fail "
                                "again: exit code 3."));
@@ -129,7 +207,7 @@ TEST_CASE("why: a time without a fraction covers its whole second") {
     return explain_why(in).sentences.front();
   };
   // What an answer prints finds what it printed.
-  const std::string printed = "Kernel default: the slot of 2026-02-13T10:30:00Z was skipped: "
+  const std::string printed = "Kernel default: the cycle of 2026-02-13T10:30:00Z was skipped: "
                               "running: cycle c2 still runs.";
   CHECK(answer_at("2026-02-13T10:30:00Z") == printed);
   CHECK(answer_at("2026-02-13T11:30:00+01:00") == printed);
@@ -142,7 +220,7 @@ TEST_CASE("why: a time without a fraction covers its whole second") {
 TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
   auto in = history();
   in.at = at("2026-02-12T00:00:00Z");
-  CHECK(says(explain_why(in), "Kernel default: no record at or before 2026-02-12T00:00:00Z."));
+  CHECK(says(explain_why(in), "Kernel default has had no cycle until 2026-02-12T00:00:00Z."));
   in.occurrences = {slot("2026-02-11T00:00:00Z", occurrence_state::missed, "",
                          "no node was running then; stands for every slot from "
                          "2026-02-11T00:00:00Z to 2026-02-12T00:00:00Z")};
@@ -151,16 +229,25 @@ TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
   CHECK(json["unrecorded_slot"].is_null());
   CHECK(json["slot"]["stands_until"] == "2026-02-12T00:00:00Z");
   in.expected_slot = at("2026-02-12T00:10:00Z");
+  in.at = at("2026-02-12T00:10:30Z");
   const auto answer = explain_why(in);
-  CHECK(says(answer, "Kernel default: no node was running at 2026-02-12T00:10:00Z."));
+  CHECK(says(answer, "Kernel default had no cycle at 2026-02-12T00:10:30Z: no node was running "
+                     "then."));
   json = nlohmann::json::parse(answer.json);
   CHECK(json["unrecorded_slot"] == "2026-02-12T00:10:00Z");
+  in.occurrences.clear();
   in.node_since = at("2026-02-13T09:00:00Z");
-  CHECK(says(explain_why(in), "Kernel default: no node was running at 2026-02-12T00:10:00Z. This "
-                              "node was first started at 2026-02-13T09:00:00Z."));
+  CHECK(explain_why(in).sentences.front() ==
+        "Kernel default had no cycle at 2026-02-12T00:10:30Z: this home did not exist yet; it was "
+        "made at 2026-02-13T09:00:00Z.");
+  in.at.reset();
+  CHECK(says(explain_why(in), "Kernel default has had no cycle: no cycle was due since this home "
+                              "was made at 2026-02-13T09:00:00Z."));
   in.expected_slot = in.now;
-  CHECK(says(explain_why(in), "Kernel default: the slot of 2026-02-13T10:35:00Z has not started "
-                              "yet, or no node is running."));
+  CHECK(says(explain_why(in), "Kernel default has had no cycle: the cycle of 2026-02-13T10:35:00Z "
+                              "has not started yet."));
+  in.node_runs = false;
+  CHECK(says(explain_why(in), "Kernel default has had no cycle: no node is running."));
 }
 
 TEST_CASE("why: a minute in which the kernel has no cycle") {
@@ -172,13 +259,13 @@ TEST_CASE("why: a minute in which the kernel has no cycle") {
         "Kernel default had no cycle at 2026-02-13T10:15:00Z: its schedule is \"*/10 * * * *\".");
   in.at = at("2026-02-13T10:10:59Z");
   CHECK(explain_why(in).sentences.front() ==
-        "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1.");
+        "Kernel default: the cycle of 2026-02-13T10:10:00Z ran late as c1.");
   // A run by hand in that minute is a cycle, too.
   in.at = at("2026-02-13T10:15:59Z");
   in.occurrences.push_back(slot("2026-02-13T10:15:20Z", occurrence_state::ran, "c3"));
   in.occurrences.back().trigger = "manual";
   CHECK(explain_why(in).sentences.front() ==
-        "Kernel default: the manual run of 2026-02-13T10:15:20Z ran as cycle c3.");
+        "Kernel default: the cycle asked for at 2026-02-13T10:15:20Z ran as c3.");
 }
 
 TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
@@ -189,19 +276,24 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
                {"default", "b", "not asked", at("2026-02-13T09:30:00Z")},
                {"other", "", "not asked", at("2026-02-13T09:30:00Z")}};
   in.quiet = plan::quiet_now{"night", at("2026-02-14T05:00:00Z")};
+  in.own_schedule = true;
   in.next_agent_slot = at("2026-02-14T08:00:00Z");
   const auto answer = explain_why(in);
   CHECK(says(answer, "Kernel default has been paused since 2026-02-13T09:00:00Z: holiday."));
   CHECK(says(answer, "Agent a has been paused since 2026-02-13T09:30:00Z: broken."));
   CHECK(says(answer, "Quiet hours until 2026-02-14T05:00:00Z: night."));
+  CHECK(says(answer, "It does not run before: boyd resume --kernel default"));
+  CHECK(answer.sentences.back() ==
+        "It does not run before: boyd resume --kernel default --agent a");
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
   CHECK(says(explain_why(in),
              "Agent a has been paused since 2026-02-13T09:30:00Z: no reason given."));
-  CHECK(says(answer, "Agent a is due at 2026-02-14T08:00:00Z, but its kernel has no cycle after "
-                     "that."));
+  in.pauses.clear();
+  CHECK(says(explain_why(in), "Agent a is due at 2026-02-14T08:00:00Z, but its kernel has no cycle "
+                              "after that."));
   in.next_agent_cycle = at("2026-02-14T08:10:00Z");
-  CHECK(says(explain_why(in), "Agent a is due at 2026-02-14T08:00:00Z and runs in the cycle of "
-                              "2026-02-14T08:10:00Z."));
+  CHECK(says(explain_why(in), "Agent a runs next at 2026-02-14T08:10:00Z (it is due at "
+                              "2026-02-14T08:00:00Z)."));
   const auto json = nlohmann::json::parse(answer.json);
   CHECK(json["pauses"].size() == 2);
   CHECK(json["agent_id"] == "a");
