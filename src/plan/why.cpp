@@ -157,10 +157,10 @@ std::string end_sentence(const dispatch* run) {
   case dispatch_status::failed:
     break;
   }
-  const auto& why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
-  const std::string reason(why_no_retry(run->outcome.failure));
-  return " It failed" + (reason.empty() ? "" : "; " + reason) +
-         (why.empty() ? "." : ": " + why + (why.ends_with('.') ? "" : "."));
+  std::string_view why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
+  if (why.ends_with('.'))
+    why.remove_suffix(1);
+  return " It failed" + after_failed(why, run->outcome.failure) + ".";
 }
 
 std::string decision_sentence(const why_input& in, const decision_row& row) {

@@ -112,6 +112,17 @@ TEST_CASE("boyd run: with a node, and what it writes is shown as it is written",
   CHECK(node.finish().code == 0);
 }
 
+TEST_CASE("boyd run: a run that was cancelled makes no failed cycle on the screen", "[e2e][run]") {
+  const home_of_boyd home(agents);
+  program slow({boyd_binary(), "--home", home.path(), "run", "slow"});
+  REQUIRE(slow.wait_for_stdout("begun"));
+  CHECK_THAT(home.run({"dispatches", "cancel", "slow"}).out,
+             Contains(": stopping (was running)\n"));
+  const auto end = slow.finish();
+  CHECK_THAT(end.err, Contains(" of default/slow: cancelled"));
+  CHECK_THAT(home.run({"status"}).out, Contains("cancelled  0 of 1"));
+}
+
 TEST_CASE("boyd run: its node ends first, and the home has the result", "[e2e][run]") {
   const home_of_boyd home(agents);
   program node(home.node());

@@ -70,7 +70,7 @@ void print_others(const json& cycle, const terminal& t) {
 }
 
 void print_cycle(const json& cycle, const terminal& t) {
-  const auto status = text_of(cycle, "status");
+  const auto status = status_of_cycle(cycle);
   const auto also_ran = rows_of(cycle, "also_ran").size();
   print("cycle " + text_of(cycle, "cycle_id") + ": " + t.paint(colour_of_status(status), status) +
         (t.has_width() ? "\n  " : ", ") + text_of(cycle, "dispatched") + " dispatched, " +
@@ -95,8 +95,10 @@ void print_cycle(const json& cycle, const terminal& t) {
   if (rows.rows() > 0)
     print(rows.render(t, "  "));
   for (const auto& a : rows_of(cycle, "agents"))
-    if (const auto why = no_retry_of(a); !why.empty())
-      print(folded("  " + text_of(a, "agent_id") + " failed" + why, t) + "\n");
+    if (text_of(a, "status") == "failed")
+      print(folded("  " + text_of(a, "agent_id") + " failed" + after_status_of(a, error_characters),
+                   t) +
+            "\n");
   print_others(cycle, t);
 }
 

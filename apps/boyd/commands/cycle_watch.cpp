@@ -67,7 +67,7 @@ void progress::follow(const std::string& cycle_id) {
 
 void progress::say(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  print_line("boyd: " + text);
+  print_line(folded("boyd: " + text, terminal_));
 }
 
 void progress::wait_for_end(milliseconds limit) {

@@ -207,12 +207,10 @@ class one_run {
     if (auto output = text_of(row, "output"); !has_output_ && !output.empty())
       print(output + (output.ends_with('\n') ? "" : "\n"));
     const auto status = text_of(row, "status");
-    const auto e = text_of(row, "error");
     if (status == "done" && args_.quiet)
       return exit_of(row);
     shown_.say("run " + short_id_of(row) + " of " + agent_of(row) + ": " + status +
-               no_retry_of(row) +
-               (status == "done" || e.empty() ? "" : ": " + one_line(e, error_characters)) +
+               after_status_of(row, error_characters) +
                (node_has_stopped_ ? " (the node has stopped)" : ""));
     return exit_of(row);
   }
