@@ -229,7 +229,8 @@ void command_line::add_dispatch_verbs() {
       verb(*d, "ls", "List runs, newest first.", "boyd dispatches ls --status failed --limit 5"));
   const auto id = [this](CLI::App* a) {
     a->add_option("id", args.id,
-                  "A run (its id, or the short id in tables), an agent (its newest run), or last")
+                  "A run (its id, or the short id in tables), an agent (its newest run), or last: "
+                  "the run that began last")
         ->required()
         ->type_name("ID");
     kernel_option(a, "Kernel of the agent (default: any)");
