@@ -35,7 +35,7 @@ bool is_agent(const exchange& x, const std::string& id) {
   });
 }
 
-/// The newest dispatch that has run, of one agent or of all; `otherwise` is called where there is
+/// The newest dispatch of the agent that has run; `otherwise` is called where there is
 /// none.
 void find_newest_run(const exchange_ptr& x, const std::string& agent_id, execution_reader then,
                      std::function<void()> otherwise) {
@@ -57,13 +57,13 @@ void find_newest_run(const exchange_ptr& x, const std::string& agent_id, executi
             });
 }
 
-/// The same of an agent that is configured, or of all: that there is none is answered.
+/// The same of an agent that is configured: that there is none is answered.
 void find_newest_run_of(const exchange_ptr& x, const std::string& agent_id, execution_reader then) {
   find_newest_run(x, agent_id, std::move(then), [x, agent_id] {
     x->fail_with({errc::not_found,
-                  agent_id.empty() ? "no runs yet" : "the agent " + agent_id + " has not run yet",
+                  "the agent " + agent_id + " has not run yet",
                   {},
-                  agent_id.empty() ? "run a cycle: boyd cycle" : "run it: boyd run " + agent_id});
+                  "run it: boyd run " + agent_id});
   });
 }
 
@@ -80,12 +80,12 @@ void find_by_id(const exchange_ptr& x, const std::string& id, execution_reader t
               auto e = error{errc::not_found,
                              "no run or agent has this name: " + id,
                              {},
-                             std::string(how_to_list) + "; `last` is the newest one"};
+                             std::string(how_to_list) + "; `last` is the one that began last"};
               // More than one begins with it.
               if (!r && id.size() >= queue::min_id_prefix)
                 e = r.error();
               // The agent may have been taken out of the configuration.
-              find_newest_run(x, id, then, [x, e] { x->fail_with(e); });
+              find_newest_run(x, id, then, [x, id, e] { fail_as_unknown(x, id, e); });
             });
 }
 
@@ -173,7 +173,11 @@ json problems_json(const record::replay_report& r) {
 
 void find_execution(const exchange_ptr& x, const std::string& id, execution_reader then) {
   if (id == "last")
-    return find_newest_run_of(x, {}, std::move(then));
+    return find_last_begun(
+        x, [then = std::move(then)](const dispatch& d) { then(d.dispatch_id); },
+        [x] {
+          x->fail_with({errc::not_found, "no runs yet", {}, "run a cycle: boyd cycle"});
+        });
   if (is_agent(*x, id))
     return find_newest_run_of(x, id, std::move(then));
   find_by_id(x, id, std::move(then));

@@ -104,15 +104,37 @@ void ask_about_log(const exchange_ptr& x, knowledge_request question,
                        });
 }
 
+namespace {
+
+void answer_from_log(const exchange_ptr& x, inspect_graph question) {
+  knowledge_request request;
+  request.what = std::move(question);
+  ask_about_log(x, std::move(request), [x, name = x->query("question")](knowledge_reply& r) {
+    x->reply("kg_" + name, json::parse(r.inspected, nullptr, false));
+  });
+}
+
+} // namespace
+
 void get_knowledge(exchange_ptr x) {
   auto question = question_of(x);
   if (!question)
     return;
-  knowledge_request request;
-  request.what = std::move(*question);
-  ask_about_log(x, std::move(request), [x, name = x->query("question")](knowledge_reply& r) {
-    x->reply("kg_" + name, json::parse(r.inspected, nullptr, false));
-  });
+  const bool is_run = question->what == kind::trace || question->what == kind::why;
+  if (!is_run || question->subject != "last")
+    return answer_from_log(x, std::move(*question));
+  // The log alone knows only which run ended last; it says where the database has none.
+  find_last_begun(
+      x,
+      [x, q = *question](const dispatch& d) mutable {
+        if (!is_final(d.status))
+          return x->fail_with({errc::not_found,
+                               "the last run has not ended: nothing is known of it yet",
+                               d.dispatch_id, "ask about another: boyd dispatches ls"});
+        q.subject = d.dispatch_id;
+        answer_from_log(x, q);
+      },
+      [x, q = *question] { answer_from_log(x, q); });
 }
 
 } // namespace boyd::gateway_impl

@@ -1,6 +1,7 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/queue/dispatch_ids.hpp"
 #include "boyd/queue/transitions.hpp"
 
 #include <algorithm>
@@ -13,6 +14,13 @@ namespace boyd::gateway_impl {
 namespace {
 
 constexpr const char* newest_run = "last";
+/// A retried run may begin after newer ones: so many are looked through for the last beginning.
+constexpr std::size_t looked_through = 50;
+/// Beginnings of short ids: the fewest characters that are looked for, in so many runs, of which so
+/// many are named.
+constexpr std::size_t least_typed = 4;
+constexpr std::size_t most_compared = 1000;
+constexpr std::size_t most_named = 5;
 constexpr const char* advice = "list them with: boyd dispatches ls";
 
 /// An agent as a person writes it.
@@ -60,7 +68,7 @@ error not_found(const exchange& x, const std::string& name) {
           did_you_mean(name, known, advice)};
 }
 
-/// The newest one of the agent, or of all; `otherwise` is called where there is none.
+/// The newest one of the agent; `otherwise` is called where there is none.
 void find_newest(const exchange_ptr& x, const agent_name& who, const dispatch_reader& then,
                  std::function<void()> otherwise) {
   store::list_dispatches op;
@@ -88,11 +96,11 @@ void find_by_id(const exchange_ptr& x, const std::string& id, const dispatch_rea
               const auto why = is_name ? not_found(*x, id) : r.error();
               if (!r && r.error().code != errc::invalid_argument)
                 return x->fail_with(why);
-              find_newest(x, read_agent(*x, id), then, [x, why] {
+              find_newest(x, read_agent(*x, id), then, [x, id, why] {
                 auto e = why;
                 if (e.next.empty())
                   e.next = advice;
-                x->fail_with(e);
+                fail_as_unknown(x, id, e);
               });
             });
 }
@@ -140,11 +148,61 @@ std::optional<error> unknown_filter(const exchange& x) {
   return no_such_agent(x, kernel, agent);
 }
 
+void find_last_begun(const exchange_ptr& x, const dispatch_reader& then,
+                     std::function<void()> otherwise) {
+  store::list_dispatches op;
+  op.kernel_id = x->query("kernel");
+  op.limit = looked_through;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, then, otherwise = std::move(otherwise)](result<std::vector<dispatch>> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              std::erase_if(*rows, [](const dispatch& d) {
+                return d.status == dispatch_status::pending || !d.started_at;
+              });
+              const auto last = std::ranges::max_element(
+                  *rows, {}, [](const dispatch& d) { return *d.started_at; });
+              if (last == rows->end())
+                return otherwise();
+              then(*last);
+            });
+}
+
+void fail_as_unknown(const exchange_ptr& x, const std::string& id, const error& otherwise) {
+  const bool is_short = id.size() >= least_typed && id.size() < queue::min_random_part &&
+                        id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_short)
+    return x->fail_with(otherwise);
+  store::list_dispatches op;
+  op.limit = most_compared;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, id, otherwise](const result<std::vector<dispatch>>& rows) {
+              std::string named;
+              std::size_t count = 0;
+              for (const auto& d : rows ? *rows : std::vector<dispatch>{}) {
+                const auto random = queue::random_part_of(d.dispatch_id);
+                if (random.starts_with(id) && ++count <= most_named)
+                  named += (named.empty() ? "" : ", ") +
+                           std::string(random.substr(0, queue::min_random_part)) + " of " +
+                           d.kernel_id + "/" + d.agent_id;
+              }
+              if (count == 0)
+                return x->fail_with(otherwise);
+              x->fail_with({errc::not_found,
+                            "a short id needs " + std::to_string(queue::min_random_part) +
+                                " characters: " + id,
+                            {},
+                            "runs that begin so: " + named + (count > most_named ? ", …" : "")});
+            });
+}
+
 void find_dispatch(const exchange_ptr& x, const std::string& name, const dispatch_reader& then) {
   if (name == newest_run)
-    return find_newest(x, {x->query("kernel"), {}}, then, [x] {
-      x->fail_with({errc::not_found, "no runs yet", {}, "run a cycle: boyd cycle"});
-    });
+    return find_last_begun(
+        x, [x, then](const dispatch& d) { find_by_id(x, d.dispatch_id, then); },
+        [x] {
+          x->fail_with({errc::not_found, "no runs yet", {}, "run a cycle: boyd cycle"});
+        });
   const auto who = read_agent(*x, name);
   if (!is_configured(*x->configuration, who))
     return find_by_id(x, name, then);

@@ -104,6 +104,15 @@ using dispatch_reader = std::function<void(const dispatch&)>;
 /// wrong is answered. naming.cpp
 void find_dispatch(const exchange_ptr& x, const std::string& name, const dispatch_reader& then);
 
+/// What `last` names: of the newest runs the one that began last, of the kernel of the query or of
+/// all, without its bodies. `otherwise` is called where none has begun.
+void find_last_begun(const exchange_ptr& x, const dispatch_reader& then,
+                     std::function<void()> otherwise);
+
+/// Answers that nothing has this id: with the runs that begin so, where it is the beginning of a
+/// short id, else with `otherwise`.
+void fail_as_unknown(const exchange_ptr& x, const std::string& id, const error& otherwise);
+
 json to_json(const std::optional<utc_time>& t);
 json to_json(const cycle_record& c);
 json to_json(const dispatch& d, bool with_bodies);

@@ -291,7 +291,8 @@ bool needs_all_variables(const arguments& args, node_mode mode) {
 
 result<std::unique_ptr<client>> go_offline(const arguments& args, const place& where,
                                            adapters::home_lock lock, node_mode mode,
-                                           signal_watch& signals) {
+                                           signal_watch& signals,
+                                           const own_node_asker& before_work) {
   const auto p = local_ports();
   auto configuration = needs_all_variables(args, mode)
                            ? load_configuration(where.config_path, *p.files, *p.zones)
@@ -310,10 +311,16 @@ result<std::unique_ptr<client>> go_offline(const arguments& args, const place& w
       server = std::move(*served);
     else
       spdlog::warn("cycle: others cannot ask meanwhile: {}", to_string(served.error()));
-    (*node)->start_claiming();
   }
-  return std::unique_ptr<client>(std::make_unique<offline_client>(
-      std::move(*node), std::move(server), signals, mode == node_mode::one_cycle));
+  auto* started = node->get();
+  auto opened = std::make_unique<offline_client>(std::move(*node), std::move(server), signals,
+                                                 mode == node_mode::one_cycle);
+  if (mode == node_mode::one_cycle) {
+    if (before_work)
+      before_work(*opened, started->node_id());
+    started->start_claiming();
+  }
+  return std::unique_ptr<client>(std::move(opened));
 }
 
 } // namespace
@@ -324,7 +331,8 @@ result<std::string> client::ask(api_request request, milliseconds limit) {
 }
 
 result<std::unique_ptr<client>> open_client(const arguments& args, node_mode offline_mode,
-                                            signal_watch& signals) {
+                                            signal_watch& signals,
+                                            const own_node_asker& before_work) {
   auto where = place_of(args);
   if (!where)
     return fail(std::move(where.error()));
@@ -345,7 +353,7 @@ result<std::unique_ptr<client>> open_client(const arguments& args, node_mode off
       return fail(std::move(id.error()));
     auto lock = adapters::home_lock::acquire(where->home, p.clock->now(), *id, home_look_again);
     if (lock)
-      return go_offline(args, *where, std::move(*lock), offline_mode, signals);
+      return go_offline(args, *where, std::move(*lock), offline_mode, signals, before_work);
     if (lock.error().code != errc::locked)
       return fail(std::move(lock.error()));
     if (p.clock->steady() >= until)

@@ -50,11 +50,15 @@ class client {
   virtual bool close() = 0;
 };
 
+/// What is asked of a node in this process before it claims any work.
+using own_node_asker = std::function<void(client&, const std::string& node_id)>;
+
 /// Finds who can answer. Offline the home's lock is taken: another command that holds it is waited
-/// for, for a few seconds. Errors: no home; `invalid_configuration`; `locked` when the holder does
-/// not answer.
+/// for, for a few seconds; `before_work` is called in the mode `one_cycle`. Errors: no home;
+/// `invalid_configuration`; `locked` when the holder does not answer.
 result<std::unique_ptr<client>> open_client(const arguments& args, node_mode offline_mode,
-                                            signal_watch& signals);
+                                            signal_watch& signals,
+                                            const own_node_asker& before_work = {});
 
 /// A node in this process on a home that belongs to this command alone, as `one_cycle`; the home is
 /// made when it is missing. `before_work` is called before anything is claimed. Error: `locked`.

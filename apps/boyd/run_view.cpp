@@ -6,6 +6,7 @@
 #include "terminal.hpp"
 #include "time_view.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -44,11 +45,13 @@ std::string attempt_of(const json& dispatch) {
                                                   text_of(dispatch, "max_attempts");
 }
 
-std::string no_retry_of(const json& dispatch) {
+std::string after_status_of(const json& dispatch, std::size_t characters) {
+  const auto status = text_of(dispatch, "status");
   const auto of = failure_class_from(text_of(dispatch, "failure_class"));
-  const auto why =
-      text_of(dispatch, "status") == "failed" && of ? why_no_retry(*of) : std::string_view{};
-  return why.empty() ? std::string() : "; " + std::string(why);
+  if (status != "failed" && status != "cancelled")
+    return {}; // before its end, the error is an earlier attempt's
+  return after_failed(one_line(text_of(dispatch, "error"), characters),
+                      status == "failed" && of ? *of : failure_class::none);
 }
 
 std::string headline_of(const json& dispatch) {
@@ -65,9 +68,38 @@ std::string ending_of(const json& dispatch) {
   auto line = text_of(dispatch, "status");
   if (const auto took = time_between(dispatch, "started_at", "finished_at"); !took.empty())
     line += " after " + took;
-  line += no_retry_of(dispatch);
-  const auto why = text_of(dispatch, "error");
-  return why.empty() ? line : line + ": " + one_line(why, reason_characters);
+  return line + after_status_of(dispatch, reason_characters);
+}
+
+std::string result_of(const json& dispatch) {
+  const auto status = text_of(dispatch, "status");
+  const auto execution = text_of(dispatch, "execution");
+  if (status == "pending" || status == "running" || execution == "none")
+    return {};
+  const auto code = text_of(dispatch, "exit_code");
+  std::string words = execution == "timed_out"       ? "ended by its timeout"
+                      : execution == "stalled"       ? "ended because it wrote nothing for too long"
+                      : execution == "cancelled"     ? "cancelled"
+                      : execution == "indeterminate" ? "nobody knows how it ended"
+                      : !code.empty()                ? "ended with exit code " + code
+                      : execution == "succeeded"     ? "ended well"
+                                                     : "failed";
+  const auto check = text_of(dispatch, "verification");
+  if (check == "passed" || check == "failed")
+    words += "; its check " + check;
+  const auto claim = text_of(dispatch, "claim");
+  return words + (claim == "done"     ? "; it says that it is done"
+                  : claim == "failed" ? "; it says that it has failed"
+                                      : "; it made no statement of its own");
+}
+
+std::string status_of_cycle(const json& cycle) {
+  const auto agents = rows_of(cycle, "agents");
+  const bool none_ran = !agents.empty() && std::ranges::all_of(agents, [](const json& a) {
+    return text_of(a, "status") == "cancelled";
+  });
+  const auto status = text_of(cycle, "status");
+  return status == "failed" && none_ran ? "cancelled" : status;
 }
 
 result<void> find_run(const json& dispatch, const std::string& run, json& found) {

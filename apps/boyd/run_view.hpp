@@ -3,6 +3,7 @@
 #include "boyd/core/result.hpp"
 #include "json_view.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -20,14 +21,22 @@ std::string agent_of(const json& dispatch);
 /// ", attempt 2 of 3"; empty for the first one.
 std::string attempt_of(const json& dispatch);
 
-/// "; not tried again, because the same input would fail again"; empty unless it has failed.
-std::string no_retry_of(const json& dispatch);
+/// What follows its status: ": exit code 1 (no automatic retry)"; empty unless it has failed or was
+/// cancelled. The error has at most so many `characters`.
+std::string after_status_of(const json& dispatch, std::size_t characters);
 
 /// "run 6a2f9d41 of default/clock: running for 12.0 s, attempt 2 of 3".
 std::string headline_of(const json& dispatch);
 
-/// "failed after 2.4 s; no attempt is left: exit code 1: no answer".
+/// "failed after 2.4 s: exit code 1: no answer (no attempt is left)".
 std::string ending_of(const json& dispatch);
+
+/// The three verdicts on it: "ended with exit code 0; its check passed; it made no statement of its
+/// own". Empty before it has ended.
+std::string result_of(const json& dispatch);
+
+/// "failed", or what became of it where all its runs were cancelled.
+std::string status_of_cycle(const json& cycle);
 
 /// The run of that number, into `found`: one of the earlier ones (that have a `to`), or the
 /// dispatch itself, for its newest. Error `not_found` with the numbers there are.

@@ -2,21 +2,15 @@
 
 namespace boyd {
 
-std::string_view why_no_retry(failure_class c) noexcept {
-  switch (c) {
-  case failure_class::deterministic:
-    return "not tried again, because the same input would fail again";
-  case failure_class::environment:
-    return "not tried again, because something that it needs is missing";
-  case failure_class::policy:
-    return "not tried again, because a rule or a budget forbids it";
-  case failure_class::transient:
-  case failure_class::flaky:
-    return "no attempt is left";
-  case failure_class::none:
-    break;
-  }
-  return {};
+std::string after_failed(std::string_view cause, failure_class c) {
+  std::string words;
+  if (!cause.empty())
+    words = ": " + std::string(cause);
+  if (is_retryable(c))
+    words += " (no attempt is left)";
+  else if (c != failure_class::none)
+    words += " (no automatic retry)";
+  return words;
 }
 
 } // namespace boyd

@@ -3,6 +3,7 @@
 #include "inspector_internal.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace boyd::graph {
@@ -307,6 +308,7 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     std::int64_t good = 0;
     std::int64_t bad = 0;
     std::int64_t silent = 0; ///< that taught nothing
+    std::set<std::string> runs;
     std::string newest_end;
     std::map<std::string, std::pair<std::int64_t, std::string>> uses; ///< and the newest line
     std::vector<cited_fact> rare;
@@ -321,6 +323,7 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (f.fact.type == "resulted_in") {
       const auto what = credit_of(f.fact.meta_json);
       ++(what == credit::success ? w.good : what == credit::failure ? w.bad : w.silent);
+      w.runs.insert(f.fact.from);
       if (w.newest_end.empty())
         w.newest_end = f.place;
       if (w.improvements.size() < most_told && !improvement_in_words(f).empty())
@@ -339,12 +342,13 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
   const auto say = [&](const std::string& text, const std::string& line) {
     statements.push_back({{"text", text}, {"line", line}});
   };
-  if (const auto runs = w.good + w.bad + w.silent; runs > 0)
-    say(std::to_string(runs) + (runs == 1 ? " run" : " runs") +
-            " ended: " + std::to_string(w.good) + " successful, " + std::to_string(w.bad) +
-            " failed; " + std::to_string(w.silent) +
-            " without a lesson (stopped by a provider, the machine or a policy, or incorrect "
-            "citations)",
+  const auto attempts = w.good + w.bad + w.silent;
+  const auto runs = static_cast<std::int64_t>(w.runs.size());
+  if (attempts > 0)
+    say((attempts > runs ? std::to_string(attempts) + " attempts of " : std::string()) +
+            std::to_string(runs) + (runs == 1 ? " run: " : " runs: ") + std::to_string(w.good) +
+            " succeeded, " + std::to_string(w.bad) + " failed" +
+            (w.silent > 0 ? ", " + std::to_string(w.silent) + " without a lesson" : "") + ".",
         w.newest_end);
   std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> most_used(
       w.uses.begin(), w.uses.end());

@@ -3,6 +3,7 @@
 #include "boyd/improve/patch.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace boyd::improve {
@@ -13,6 +14,17 @@ namespace {
 bool counts_as_strike(failure_kind k, phase at) {
   return k == failure_kind::deterministic || k == failure_kind::policy ||
          (k == failure_kind::transient && at == phase::verify);
+}
+
+/// Boyd's own, which looks at files in every repository.
+constexpr std::string_view own_scanner = "hygiene";
+
+/// Why a cycle without candidates is over.
+std::string nothing_found(const scan_results& results) {
+  const bool any =
+      std::ranges::any_of(results.scanners, [](const auto& s) { return s.name != own_scanner; });
+  return any ? "nothing was found"
+             : "nothing was checked but the hygiene of files: no tests or scanners were found";
 }
 
 template <class T>
@@ -168,7 +180,7 @@ cycle_effects cycle_core::select(utc_time now) {
       return stop(improve_status::paused, blocked->name + " could not run: " + blocked->problem,
                   now);
     auto late = state_.applies ? why_late(state_.results) : std::string();
-    return late.empty() ? stop(improve_status::completed, "nothing was found", now)
+    return late.empty() ? stop(improve_status::completed, nothing_found(state_.results), now)
                         : stop(improve_status::paused, std::move(late), now);
   }
   state_.selected = *chosen;

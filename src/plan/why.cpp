@@ -180,8 +180,10 @@ std::string end_sentence(const dispatch* run) {
   case dispatch_status::failed:
     break;
   }
-  const std::string reason(why_no_retry(run->outcome.failure));
-  return " It failed" + attempt_of(*run) + (reason.empty() ? "" : "; " + reason) + cause_of(*run);
+  std::string_view why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
+  if (why.ends_with('.'))
+    why.remove_suffix(1);
+  return " It failed" + attempt_of(*run) + after_failed(why, run->outcome.failure) + ".";
 }
 
 /// What a decision noted of a run, which may have ended since.

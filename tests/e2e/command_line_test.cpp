@@ -292,14 +292,23 @@ TEST_CASE("dispatches are retried and cancelled on real rows", "[e2e]") {
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto row = home.run({"dispatches", "ls", "--limit", "1", "--json"}).json()["items"][0];
   const auto id = row["dispatch_id"].get<std::string>();
-  CHECK(home.run({"dispatches", "cancel", id}).out == id + ": nothing to do: already done\n");
+  const auto short_id = id.substr(id.size() - 12, 8);
+  CHECK(home.run({"dispatches", "cancel", id}).out == short_id + ": nothing to do: already done\n");
   const auto queued = home.run({"dispatches", "retry", id});
-  CHECK(queued.out == id + ": queued again (was done)\n");
-  CHECK_THAT(queued.err, Contains("no node is running"));
-  CHECK(home.run({"dispatches", "retry", id}).out == id + ": nothing to do: already pending\n");
-  CHECK(home.run({"dispatches", "cancel", id}).out == id + ": cancelled (was pending)\n");
+  CHECK(queued.out ==
+        short_id + ": queued again (was done); what comes of it replaces the result\n");
+  CHECK_THAT(queued.err, Contains("no node is running; it starts with the next ") &&
+                             Contains("cycle or boyd ") && Contains(" run\n"));
+  CHECK_THAT(home.run({"status"}).out,
+             Contains("! 1 run waits, and no node is running: boyd ") && !Contains("No problems."));
+  CHECK(home.run({"dispatches", "retry", id}).out ==
+        short_id + ": nothing to do: already pending\n");
+  CHECK(home.run({"dispatches", "cancel", id}).out == short_id + ": cancelled (was pending)\n");
+  CHECK_THAT(home.run({"status"}).out, !Contains("no node is running: "));
   CHECK_THAT(home.run({"dispatches", "show", id}).out,
              !Contains("exit code") && Contains(": by an operator"));
+  CHECK_THAT(home.run({"dispatches", "show", id, "-v"}).out,
+             Contains("verdicts  execution cancelled") && Contains("fence     "));
   CHECK(home.run({"dispatches", "retry", id, "--json"}).json()["result"] == "accepted");
   // The next command that runs work runs it, too.
   REQUIRE(home.run({"cycle"}).code == 0);
@@ -421,8 +430,11 @@ kernels:
   REQUIRE(home.run({"dispatches", "retry", id}).code == 0);
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto shown = home.run({"dispatches", "show", id}).out;
-  CHECK_THAT(shown, Contains("earlier attempts\nN  TRY  STARTED"));
-  CHECK_THAT(shown, Contains("\n1  1    2"));
+  CHECK_THAT(shown, Contains("earlier attempts\nATTEMPT  STARTED"));
+  CHECK_THAT(shown, Contains("\n1        2"));
+  CHECK_THAT(shown,
+             Contains("result    ended with exit code 0; it made no statement of its own\n") &&
+                 !Contains("verdicts") && !Contains("metadata"));
   CHECK_THAT(shown, Contains("--run N"));
   CHECK(home.run({"dispatches", "show", id, "--run", "1"}).out == "run 1\n");
   CHECK(home.run({"dispatches", "show", id, "--run", "1", "--json"}).json()["to"] == "done");

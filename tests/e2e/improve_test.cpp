@@ -378,6 +378,16 @@ TEST_CASE("an executor that changes files itself is stopped, and they are named"
   CHECK((now == tree));
 }
 
+TEST_CASE("where nothing can be checked, the cycle says so, and how to name a scanner") {
+  const repository_lab lab({{"note.txt", "text\n"}}, "  hygiene: {enabled: true}\n");
+  const auto ran = lab.improve({});
+  INFO(ran.out << ran.err);
+  CHECK(ran.code == 0);
+  CHECK_THAT(ran.out, Contains(": nothing was checked but the hygiene of files: no tests or "
+                               "scanners were found\n") &&
+                          Contains("next: no tests were found") && Contains("scanners: [{name"));
+}
+
 TEST_CASE("scanners and tests get the umask of whoever runs them") {
   const repository_lab lab({{"test.sh", "#!/bin/sh\nmkdir -p build\numask > build/mask\n"
                                         "echo 'not ok 1 - a'\n"},

@@ -95,7 +95,7 @@ TEST_CASE("kg: every statement cites its line, with a node and without", "[knowl
   CHECK_THAT(f.home.run({"kg", "why", "reader"}).out,
              Contains("guide.md") && Contains("graph.jsonl:") &&
                  Contains("It read 1 more item, but did not use it."));
-  CHECK_THAT(f.home.run({"kg"}).out, Contains("4 runs ended: 4 successful"));
+  CHECK_THAT(f.home.run({"kg"}).out, Contains("4 runs: 4 succeeded, 0 failed."));
   CHECK(f.kg({"query", "--type", "decided_by"}).at("facts").size() == 4);
   CHECK_THAT(f.home.run({"kg", "findings"}).out, Contains("Nothing to review"));
   const auto unknown = f.home.run({"kg", "why", "nobody"});

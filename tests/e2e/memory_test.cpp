@@ -55,6 +55,15 @@ TEST_CASE("memory: append, recall and status say the same with a node and withou
   CHECK(said.json().at("file") == "MEMORY.md");
   CHECK(said.json().at("changed") == true);
   CHECK(read_file(kernel_file(home, "MEMORY.md")) == "## Rules\n- deploys happen on Tuesday\n");
+  const auto half = home.run({"memory", "append", "cats purr"});
+  CHECK(half.code == 2);
+  CHECK_THAT(half.err, Contains("two arguments are needed: SECTION and TEXT") &&
+                           Contains("memory append Facts 'cats purr'"));
+  // What does not fit is not passed off as an answer.
+  CHECK_THAT(home.run({"memory", "recall", "banana"}).out,
+             Contains("Nothing in memory matches \"banana\". Other entries:\n") &&
+                 Contains("deploys happen on Tuesday"));
+  CHECK_THAT(home.run({"memory", "recall", "deploys"}).out, !Contains("Nothing in memory"));
   const auto alone = recall(home, {"when do we deploy?", "--budget", "100"});
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));

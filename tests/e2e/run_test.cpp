@@ -10,6 +10,7 @@ namespace boyd::run_test {
 
 using namespace boyd::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -56,6 +57,13 @@ void check_runs(const home_of_boyd& home) {
   CHECK(nobody.code == 1);
   CHECK_THAT(nobody.err, Contains("no such agent: nobody"));
   CHECK(home.run({"run"}).code == 2);
+  CHECK(home.run({"pause", "--agent", "echo", "--reason", "try"}).code == 0);
+  const auto paused = home.run({"run", "echo"});
+  CHECK(paused.code == 5);
+  CHECK(paused.out.empty());
+  CHECK_THAT(paused.err, StartsWith("boyd: echo did not run: it is paused (try)\n  next: ") &&
+                             Contains("resume --agent echo"));
+  CHECK(home.run({"resume", "--agent", "echo"}).code == 0);
 }
 
 } // namespace
@@ -70,6 +78,15 @@ TEST_CASE("boyd run: without a node", "[e2e][run]") {
   CHECK_THAT(again.out, Contains("queued again (was failed)"));
   CHECK_THAT(again.err, Contains("no node is running"));
   CHECK_THAT(home.run({"why", "bad"}).out, Contains("It is waiting to run."));
+  // Whoever runs another agent is told of it.
+  const auto both = home.run({"run", "echo"});
+  CHECK(both.code == 0);
+  CHECK_THAT(both.err, Contains("also ran 1 waiting run: ") && Contains(" of default/bad: failed"));
+  CHECK(home.run({"dispatches", "retry", "bad"}).code == 0);
+  const auto told = home.run({"--json", "run", "echo"}).json();
+  REQUIRE(told.at("also_ran").size() == 1);
+  CHECK(told.at("also_ran").at(0).at("agent_id") == "bad");
+  CHECK_FALSE(home.run({"--json", "run", "echo"}).json().contains("also_ran"));
 }
 
 TEST_CASE("boyd run: with a node, and what it writes is shown as it is written", "[e2e][run]") {
@@ -83,14 +100,46 @@ TEST_CASE("boyd run: with a node, and what it writes is shown as it is written",
   CHECK(home.run({"run", "bad"}).code == 7);
   // It is not run twice.
   const auto twice = home.run({"run", "slow"});
-  CHECK(twice.code == 1);
-  CHECK_THAT(twice.err, Contains("did not run: running"));
+  CHECK(twice.code == 5);
+  CHECK_THAT(twice.err, StartsWith("boyd: slow did not run: it is already running (run ") &&
+                            Contains("logs slow -f, or boyd ") &&
+                            Contains("dispatches cancel slow") && !Contains("begin"));
   write_file(home.file("kernel/default/go"), "");
   const auto end = slow.finish();
   CHECK(end.code == 0);
   CHECK(end.out == "begun\nended\n");
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("boyd run: a run that was cancelled makes no failed cycle on the screen", "[e2e][run]") {
+  const home_of_boyd home(agents);
+  program slow({boyd_binary(), "--home", home.path(), "run", "slow"});
+  REQUIRE(slow.wait_for_stdout("begun"));
+  CHECK_THAT(home.run({"dispatches", "cancel", "slow"}).out,
+             Contains(": stopping (was running)\n"));
+  const auto end = slow.finish();
+  CHECK_THAT(end.err, Contains(" of default/slow: cancelled"));
+  CHECK_THAT(home.run({"status"}).out, Contains("cancelled  0 of 1"));
+}
+
+TEST_CASE("boyd run: its node ends first, and the home has the result", "[e2e][run]") {
+  const home_of_boyd home(agents);
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  program slow({boyd_binary(), "--home", home.path(), "run", "slow"});
+  REQUIRE(slow.wait_for_stdout("begun"));
+  // It sees nothing of the end until the node has gone.
+  slow.signal(SIGSTOP);
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("stopping"));
+  write_file(home.file("kernel/default/go"), "");
+  CHECK(node.finish().code == 0);
+  slow.signal(SIGCONT);
+  const auto end = slow.finish();
+  INFO(end.err);
+  CHECK(end.code == 0);
+  CHECK_THAT(end.err, Contains(" of default/slow: done (the node has stopped)"));
 }
 
 } // namespace boyd::run_test

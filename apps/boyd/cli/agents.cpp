@@ -11,7 +11,8 @@ void add_logs(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* logs = verb(app, "logs", "Show the output of a run, also while it is running.",
                     "boyd logs daily-report -f");
   logs->add_option("run", args.id,
-                   "An agent (its newest run), the id of a run, or last (default: last)")
+                   "An agent (its newest run), the id of a run, or last: the run that began last "
+                   "(default)")
       ->type_name("AGENT|RUN");
   logs->add_flag("-f,--follow", args.follow, "Follow new output until the run ends");
   logs->add_flag("--turns", args.turns, "Show the conversation with the model and its tools");
@@ -53,7 +54,8 @@ void add_patches(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* discard = verb(*patches, "discard", "Delete a patch.", "boyd patches discard 6a2f9d41");
   discard->add_flag("--yes", args.yes, "Do not ask for confirmation");
   for (auto* v : {show, apply, discard}) {
-    v->add_option("id", args.id, "A run (its id, or the short id in tables), an agent, or last")
+    v->add_option("id", args.id,
+                  "A run (its id, or the short id in tables), an agent, or last: the newest patch")
         ->required()
         ->check(not_empty)
         ->type_name("ID");

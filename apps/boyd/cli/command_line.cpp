@@ -178,8 +178,11 @@ void command_line::add_service_verbs() {
   auto* agents =
       verb(app, "agents", "List agents, or show one (default command: ls).", "boyd agents");
   kernel_option(agents);
-  kernel_option(verb(*agents, "ls", "List agents with executor, limits, last result and next run.",
-                     "boyd agents ls --kernel default"));
+  auto* list = verb(*agents, "ls", "List agents with executor, limits, last result and next run.",
+                    "boyd agents ls --kernel default");
+  kernel_option(list);
+  list->footer("ACTIVE: runs under way, of so many at once. A narrow screen has no PRIO, EXECUTOR "
+               "or ACTIVE.");
   auto* agent = verb(*agents, "show", "Show one agent: schedule, limits, tools and latest runs.",
                      "boyd agents show daily-report");
   agent->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
@@ -226,12 +229,15 @@ void command_line::add_dispatch_verbs() {
       verb(*d, "ls", "List runs, newest first.", "boyd dispatches ls --status failed --limit 5"));
   const auto id = [this](CLI::App* a) {
     a->add_option("id", args.id,
-                  "A run (its id, or the short id in tables), an agent (its newest run), or last")
+                  "A run (its id, or the short id in tables), an agent (its newest run), or last: "
+                  "the run that began last")
         ->required()
         ->type_name("ID");
     kernel_option(a, "Kernel of the agent (default: any)");
   };
-  auto* show = verb(*d, "show", "Show one run: prompt, output and earlier attempts.",
+  auto* show = verb(*d, "show",
+                    "Show one run: result, prompt, output and earlier attempts. -v adds what the "
+                    "queue keeps of it: verdicts, fence, lease, metadata.",
                     "boyd dispatches show 6a2f9d41");
   id(show);
   show->add_option("--run", args.run,

@@ -1,5 +1,6 @@
 #include "errors.hpp"
 
+#include "../terminal.hpp"
 #include "boyd/core/text.hpp"
 
 #include <CLI/App.hpp>
@@ -112,6 +113,17 @@ const CLI::Option* given_too_often(const CLI::App* app) {
   return nullptr;
 }
 
+/// `boyd memory append` with one argument, which is most likely the text; nothing for other verbs.
+std::optional<error> half_of_entry(const CLI::App& verb, const std::string& path) {
+  if (verb.get_name() != "append")
+    return std::nullopt;
+  const auto given = verb.get_option("section")->results();
+  return error{errc::invalid_argument,
+               "two arguments are needed: SECTION and TEXT",
+               {},
+               path + " Facts " + (given.size() == 1 ? shell_word(given.front()) : "\"…\"")};
+}
+
 } // namespace
 
 std::optional<error> check_verbs(const CLI::App& app, int argc, const char* const* argv) {
@@ -160,6 +172,8 @@ error usage_error(const CLI::App& app, const CLI::ParseError& e) {
       words += " " + word;
     return {errc::invalid_argument, std::move(words), {}, "see: " + path + " --help"};
   }
+  if (auto half = e.get_name() == "RequiredError" ? half_of_entry(*at, path) : std::nullopt)
+    return std::move(*half);
   std::string what = e.what();
   if (what.size() > 1 && std::islower(static_cast<unsigned char>(what[1])) != 0)
     what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));

@@ -50,7 +50,7 @@ void add_explain_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
   for (auto* v : {explain, replay}) {
     auto* id = v->add_option("id", args.id,
                              "The run: its id, or the short id in tables, an agent (its newest "
-                             "run), or last");
+                             "run), or last: the run that began last");
     id->check(not_empty)->type_name("ID");
     if (v == explain)
       id->required();

@@ -10,7 +10,8 @@ constexpr std::size_t most_depth = 10;
 
 void run_argument(CLI::App* a, arguments& args) {
   a->add_option("run", args.id,
-                "The run: its id, or the short id in tables, an agent (its newest run), or last")
+                "The run: its id, or the short id in tables, an agent (its newest run), or last: "
+                "the run that began last")
       ->required()
       ->check(not_empty)
       ->type_name("RUN");

@@ -27,7 +27,10 @@ std::string note_of(const json& a) {
     return "disabled";
   if (const auto paused = text_of(a, "paused"); !paused.empty())
     return "paused: " + paused;
-  return text_of(a, text_of(a, "last_status") == "failed" ? "last_error" : "last_summary");
+  const auto last = text_of(a, "last_status");
+  if (last == "pending")
+    return {}; // an earlier attempt said it
+  return text_of(a, last == "failed" ? "last_error" : "last_summary");
 }
 
 /// Without a node nothing follows a schedule.
@@ -35,8 +38,8 @@ constexpr const char* no_node =
     "no node is running, so nothing runs by schedule; start it with: boyd node";
 
 void render_agents(const json& body, const terminal& t, bool has_node) {
-  table rows({"AGENT", "EXECUTOR", "PRIO", "RUN", "LAST", "FINISHED", "NEXT", "NOTE"});
-  rows.drop_when_narrow({"PRIO", "EXECUTOR", "RUN"});
+  table rows({"AGENT", "EXECUTOR", "PRIO", "ACTIVE", "LAST", "FINISHED", "NEXT", "NOTE"});
+  rows.drop_when_narrow({"PRIO", "EXECUTOR", "ACTIVE"});
   for (const auto& a : rows_of(body, "items")) {
     const auto last = text_of(a, "last_status");
     rows.add_cells({text_of(a, "agent_id"),
@@ -125,7 +128,9 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
                     {status, colour_of_status(status)},
                     brief_moment_of(d, "started_at", t),
                     time_between(d, "started_at", "finished_at"),
-                    status == "failed" && !error.empty() ? error : text_of(d, "summary")});
+                    status == "pending"                    ? std::string()
+                    : status == "failed" && !error.empty() ? error
+                                                           : text_of(d, "summary")});
   }
   if (rows.rows() == 0)
     return print("\n" +

@@ -1,4 +1,5 @@
 #include "../client.hpp"
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace boyd::app {
@@ -68,10 +70,12 @@ void print_others(const json& cycle, const terminal& t) {
 }
 
 void print_cycle(const json& cycle, const terminal& t) {
-  const auto status = text_of(cycle, "status");
+  const auto status = status_of_cycle(cycle);
+  const auto also_ran = rows_of(cycle, "also_ran").size();
   print("cycle " + text_of(cycle, "cycle_id") + ": " + t.paint(colour_of_status(status), status) +
         (t.has_width() ? "\n  " : ", ") + text_of(cycle, "dispatched") + " dispatched, " +
         text_of(cycle, "succeeded") + " succeeded, " + text_of(cycle, "failed") + " failed, " +
+        (also_ran == 0 ? "" : counted(also_ran, "other run") + ", ") +
         format_duration(milliseconds{number_of(cycle, "duration_ms")}) + "\n");
   // What an earlier cycle left to be told is none of this one's errors.
   if (auto e = text_of(cycle, "error"); e.starts_with(told_late))
@@ -91,8 +95,10 @@ void print_cycle(const json& cycle, const terminal& t) {
   if (rows.rows() > 0)
     print(rows.render(t, "  "));
   for (const auto& a : rows_of(cycle, "agents"))
-    if (const auto why = no_retry_of(a); !why.empty())
-      print(folded("  " + text_of(a, "agent_id") + " failed" + why, t) + "\n");
+    if (text_of(a, "status") == "failed")
+      print(folded("  " + text_of(a, "agent_id") + " failed" + after_status_of(a, error_characters),
+                   t) +
+            "\n");
   print_others(cycle, t);
 }
 
@@ -229,35 +235,29 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
   return shown.waits_for([&] { return await_record(c, id, args.kernel); });
 }
 
-/// Without a node: waits for what else this process runs, and puts it into `cycle`. False: it may
-/// not have ended, which is told.
-bool finish_others(client& c, const arguments& args, progress& shown, json& cycle) {
-  if (c.online())
+/// Without a node (`others`): waits for what else this process runs, and puts it into `cycle`.
+/// False: it may not have ended, which is told.
+bool finish_others(progress& shown, std::optional<other_work>& others, json& cycle) {
+  if (!others)
     return true;
-  const auto where = place_of(args);
-  const auto p = local_ports();
-  const auto node = where ? node_id_of(*where, *p.files, *p.clock, *p.random) : fail(where.error());
-  result<void> finished = node ? result<void>{} : fail(node.error());
-  if (node) {
-    other_work others(c, *node, [&shown](const std::string& text) { shown.say(text); });
-    finished = shown.waits_for([&] { return others.finish(); });
-    if (auto rows = others.rows(); !rows.empty())
-      cycle["also_ran"] = std::move(rows);
-  }
+  const auto finished = shown.waits_for(
+      [&] { return others->finish([&shown](const std::string& text) { shown.say(text); }); });
+  if (auto rows = others->rows(); !rows.empty())
+    cycle["also_ran"] = std::move(rows);
   if (!finished)
     shown.say("other runs may still be unfinished: " + to_string(finished.error()) +
               as_hint(" (see: boyd dispatches ls)"));
   return finished.has_value();
 }
 
-int run_one(client& c, const arguments& args, progress& shown) {
+int run_one(client& c, const arguments& args, progress& shown, std::optional<other_work>& others) {
   c.watch([&shown](std::string_view line) { shown.take(line); }, [] {});
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);
   if (!flag_in(admitted->answer, "admitted")) {
     json begun;
-    finish_others(c, args, shown, begun);
+    finish_others(shown, others, begun);
     return report_refusal(admitted->answer, args);
   }
   const auto id = text_of(admitted->answer, "cycle_id");
@@ -270,7 +270,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
   if (!cycle.is_object())
     return report({errc::parse_error, "the record of the cycle cannot be read", id, {}}, args.json);
   shown.wait_for_end(last_event_limit);
-  const bool all_ended = finish_others(c, args, shown, cycle);
+  const bool all_ended = finish_others(shown, others, cycle);
   c.close();
   if (!admitted->finished_first.empty())
     cycle["finished_first"] = std::move(admitted->finished_first);
@@ -286,11 +286,14 @@ int run_one(client& c, const arguments& args, progress& shown) {
 
 int run_cycle(const arguments& args) {
   signal_watch signals;
-  auto c = open_client(args, node_mode::one_cycle, signals);
+  progress shown(args);
+  std::optional<other_work> others;
+  auto c =
+      open_client(args, node_mode::one_cycle, signals,
+                  [&](client& own, const std::string& node_id) { others.emplace(own, node_id); });
   if (!c)
     return report(c.error(), args.json);
-  progress shown(args);
-  const int code = run_one(**c, args, shown);
+  const int code = run_one(**c, args, shown, others);
   (*c)->close();
   return code;
 }

@@ -2,6 +2,7 @@
 
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
+#include "../run_view.hpp"
 #include "../time_view.hpp"
 #include "boyd/core/text.hpp"
 
@@ -66,7 +67,7 @@ void progress::follow(const std::string& cycle_id) {
 
 void progress::say(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  print_line("boyd: " + text);
+  print_line(folded("boyd: " + text, terminal_));
 }
 
 void progress::wait_for_end(milliseconds limit) {
@@ -199,15 +200,51 @@ result<json> await_row(client& c, const std::string& id) {
   }
 }
 
+std::optional<error> what_holds(client& c, const std::string& agent, const std::string& kernel) {
+  const auto body = c.ask(get("/api/v1/why", {{"kernel", kernel}, {"agent", agent}}));
+  if (!body)
+    return std::nullopt;
+  const auto why = object_of(*body);
+  const auto of = agent + (kernel.empty() ? "" : " --kernel " + kernel);
+  const auto held = [&](const std::string& what, const std::string& next) {
+    return error{errc::locked, agent + " did not run: it is " + what, {}, next};
+  };
+  constexpr std::size_t reason_characters = 200;
+  for (const auto& p : rows_of(why, "pauses"))
+    if (text_of(p, "agent_id") == agent) {
+      const auto reason = text_of(p, "reason");
+      return held("paused" +
+                      (reason.empty() ? "" : " (" + one_line(reason, reason_characters) + ")"),
+                  "boyd resume --agent " + of);
+    }
+  const auto newest =
+      c.ask(get("/api/v1/dispatches",
+                {{"kernel", text_of(why, "kernel_id")}, {"agent", agent}, {"limit", "1"}}));
+  for (const auto& d : rows_of(newest ? object_of(*newest) : json::object(), "items")) {
+    const auto status = text_of(d, "status");
+    if (status == "running" || status == "pending")
+      return held((status == "running" ? "already running" : "already waiting to run") +
+                      (" (run " + short_id_of(d) + ")"),
+                  "boyd logs " + of + " -f, or boyd dispatches cancel " + of);
+  }
+  return std::nullopt;
+}
+
 error why_not_run(client& c, const json& cycle, const std::string& agent, const std::string& kernel,
                   const std::string& cycle_id) {
+  if (auto held = what_holds(c, agent, kernel))
+    return std::move(*held);
   error e{errc::refused, "the agent did not run", "agent " + agent, "see: boyd why " + agent};
   const auto body = c.ask(get("/api/v1/why", {{"kernel", kernel}, {"agent", agent}}));
   for (const auto& d : rows_of(body ? object_of(*body) : json::object(), "decisions"))
-    if (text_of(d, "cycle_id") == cycle_id && text_of(d, "agent_id") == agent)
+    if (text_of(d, "cycle_id") == cycle_id && text_of(d, "agent_id") == agent) {
+      const auto reason = text_of(d, "reason");
+      if (reason == "paused" || reason == "running")
+        e.code = errc::locked; // it was, and is no longer
       e.what +=
-          ": " + text_of(d, "reason") +
+          ": " + reason +
           (text_of(d, "detail").empty() ? "" : " (" + in_user_zone(text_of(d, "detail")) + ")");
+    }
   constexpr std::size_t longest = 2000; // it ends with what to do
   if (const auto broken = text_of(cycle, "error"); !broken.empty())
     e.what += "; " + one_line(broken, longest);

@@ -100,7 +100,11 @@ result<std::string> await_record(client& c, const std::string& id, const std::st
 /// The row of a dispatch, when it has ended. `cancelled`: this command was interrupted.
 result<json> await_row(client& c, const std::string& id);
 
-/// Why a cycle did not run this agent: the reason of its decision.
+/// Why this agent cannot begin now, and what to do: `locked` when it is paused, or its newest run
+/// waits or runs. Nothing where that cannot be asked: the trigger says why.
+std::optional<error> what_holds(client& c, const std::string& agent, const std::string& kernel);
+
+/// Why a cycle did not run this agent: as above, else the reason of its decision.
 error why_not_run(client& c, const json& cycle, const std::string& agent, const std::string& kernel,
                   const std::string& cycle_id);
 

@@ -360,9 +360,12 @@ class improvement {
     if (!s.execution.executor.empty())
       print("asked: " + s.execution.executor + ", cost " + cost_of(s.execution.spent) + "\n");
     const bool good = s.status == improve_status::completed;
-    print(t.paint(good ? colour::good : colour::warn, std::string(name_of(s.status))) + " " +
-          s.cycle_id + ": " + printable(s.reason) +
-          (s.commit.empty() ? "" : " (commit " + s.commit.substr(0, 10) + ")") + "\n");
+    const std::string status(name_of(s.status));
+    const auto all =
+        folded(status + " " + s.cycle_id + ": " + printable(s.reason) +
+                   (s.commit.empty() ? "" : " (commit " + s.commit.substr(0, 10) + ")"),
+               t);
+    print(t.paint(good ? colour::good : colour::warn, status) + all.substr(status.size()) + "\n");
     if (s.awaits_approval())
       show_patch(s, t);
   }
@@ -382,8 +385,10 @@ class improvement {
     for (const auto& r : s.results.scanners)
       if (!r.problem.empty())
         print(t.paint(colour::warn, r.name + ": ") + printable(r.problem) + "\n");
+    constexpr std::string_view head = "next:";
     for (const auto& a : s.results.advice)
-      print(t.paint(colour::warn, "next: ") + printable(a) + "\n");
+      print(t.paint(colour::warn, head) +
+            folded(std::string(head) + " " + printable(a), t).substr(head.size()) + "\n");
   }
 
   int retry() {

@@ -30,7 +30,7 @@ std::string line_of(const json& row) {
 void print_statements(const json& body, const char* key, const terminal& t) {
   for (const auto& s : rows_of(body, key)) {
     const auto at = text_of(s, "at").empty() ? std::string() : moment_of(s, "at") + "  ";
-    print(at + printable(text_of(s, "text")) + t.paint(colour::faint, line_of(s)) + "\n");
+    print(folded(at + printable(text_of(s, "text")) + line_of(s), t) + "\n");
   }
 }
 
@@ -76,7 +76,12 @@ void show_stats(const json& body, const terminal& t) {
     items.add({cut_in_middle(text_of(i, "path"), shown_id), text_of(i, "injected"),
                text_of(i, "used"), text_of(i, "validated"), text_of(i, "stage"),
                text_of(i, "importance"), brief_moment_of(i, "last_used", t)});
-  print(items.rows() > 0 ? items.render(t) : "No run has read context items yet.\n");
+  print(items.rows() > 0
+            ? items.render(t)
+            : hint_lines(as_hint("No run has read a file or text given as context yet. Give one: "
+                                 "boyd context add @README.md"),
+                         0, t) +
+                  "\n");
 }
 
 void show_why(const json& body, const terminal& t) {

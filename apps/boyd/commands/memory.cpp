@@ -32,6 +32,8 @@ constexpr std::size_t questions_at_once = 50;
 /// A file is read as a whole, so that a bad line is found before anything is imported.
 constexpr std::size_t most_file_bytes = std::size_t{1} << 30;
 constexpr std::size_t told_lines = 5;
+constexpr std::size_t shown_names = 5;
+constexpr std::size_t shown_query = 200; // characters
 
 std::string dumped(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -136,17 +138,27 @@ void show_status(const json& body, const terminal& t) {
 void show_decisions(const json& body, const terminal& t) {
   table rows({"TEXT", "ACTION", "REASON"});
   std::size_t kept = 0;
+  std::string names; // of those that are kept
   for (const auto& i : rows_of(body, "items"))
-    if (text_of(i, "action") == "keep")
-      ++kept;
-    else
+    if (text_of(i, "action") != "keep") {
       rows.add({one_line(text_of(i, "path"), 40), text_of(i, "action"), text_of(i, "reason")});
+    } else {
+      if (kept < shown_names)
+        names += (kept > 0 ? ", " : "") + text_of(i, "path");
+      ++kept;
+    }
   if (rows.rows() + kept == 0)
     return;
-  print("\nThe memory policy would keep " + counted(kept, "text") +
-        (rows.rows() == 0
-             ? ".\n"
-             : as_hint(", and change these (to apply: boyd memory apply):\n") + rows.render(t)));
+  if (kept > shown_names)
+    names += ", …";
+  print("\n" +
+        folded("Of the texts that runs read, the memory policy would keep " + std::to_string(kept) +
+                   (kept == 0 ? "" : " (" + printable(names) + ")") +
+                   (rows.rows() == 0 ? "." : ", and change these:"),
+               t) +
+        "\n");
+  if (rows.rows() > 0)
+    print(rows.render(t) + as_hint("to apply: boyd memory apply\n"));
 }
 
 int show_whole_status(const arguments& args) {
@@ -332,8 +344,18 @@ int import_file(const arguments& args) {
 
 // -- recall ---------------------------------------------------------------------------------------
 
-void show_answer(const json& answer, const terminal& t) {
-  for (const auto& item : rows_of(answer, "items")) {
+/// `query`: what was asked.
+void show_answer(const json& answer, const std::string& query, const terminal& t) {
+  const auto items = rows_of(answer, "items");
+  const bool none_fits = !items.empty() && std::ranges::all_of(items, [](const json& item) {
+    return item.value("score", 0.0) <= 0.0;
+  });
+  if (none_fits)
+    print(
+        folded("Nothing in memory matches \"" + one_line(query, shown_query) + "\". Other entries:",
+               t) +
+        "\n");
+  for (const auto& item : items) {
     const auto author = text_of(item, "author");
     const auto source = text_of(item, "source");
     print(t.paint(colour::faint, moment_of(item, "time") +
@@ -342,7 +364,7 @@ void show_answer(const json& answer, const terminal& t) {
           "\n  " + (author.empty() ? "" : printable(author) + ": ") +
           wrapped(text_of(item, "text"), t.width, 2) + "\n");
   }
-  if (rows_of(answer, "items").empty())
+  if (items.empty())
     print(as_hint("The memory is empty; see: boyd memory status\n"));
 }
 
@@ -422,7 +444,7 @@ int recall(const arguments& args) {
     if (args.json || !args.queries.empty())
       print(dumped(answer) + "\n");
     else
-      show_answer(answer, t);
+      show_answer(answer, args.text, t);
   });
   return done ? exit_code::ok : report(done.error(), args.json);
 }

@@ -36,8 +36,14 @@ bool is_due(const json& row, utc_time now) {
 
 } // namespace
 
-other_work::other_work(client& c, std::string node_id, std::function<void(const std::string&)> say)
-    : client_(c), node_id_(std::move(node_id)), say_(std::move(say)) {}
+other_work::other_work(client& c, std::string node_id) : client_(c), node_id_(std::move(node_id)) {
+  // What cannot be asked now is asked by `finish`, which says so.
+  const auto pending = list("pending");
+  const auto now = local_ports().clock->now();
+  for (const auto& row : pending ? *pending : json::array())
+    if (is_due(row, now))
+      take(row);
+}
 
 result<json> other_work::list(const char* status) {
   const auto body =
@@ -110,7 +116,7 @@ result<void> other_work::look(bool first) {
   return {};
 }
 
-result<void> other_work::finish() {
+result<void> other_work::finish(const std::function<void(const std::string&)>& say) {
   bool told = false;
   auto moved = std::chrono::steady_clock::now();
   for (auto looked = look(true); true; looked = look(false)) {
@@ -124,8 +130,8 @@ result<void> other_work::finish() {
     else if (std::chrono::steady_clock::now() - moved > start_patience)
       return {};
     if (open.running > 0 && !std::exchange(told, true))
-      say_("waiting for " + counted(open.all, "other run") +
-           as_hint(" that no node continues (see: boyd dispatches ls)"));
+      say("waiting for " + counted(open.all, "other run") +
+          as_hint(" that no node continues (see: boyd dispatches ls)"));
     if (!client_.pause(look_pause))
       return fail(errc::cancelled, "interrupted");
   }

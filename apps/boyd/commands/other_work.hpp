@@ -15,12 +15,14 @@ namespace boyd::app {
 /// for. Not thread-safe; blocks.
 class other_work {
  public:
-  /// `say`: one line for people, when a wait begins.
-  other_work(client& c, std::string node_id, std::function<void(const std::string&)> say);
+  /// Notes what is due: what of it is over when `finish` is called is told as well. Made before the
+  /// node claims (own_node_asker).
+  other_work(client& c, std::string node_id);
 
   /// Waits until nothing of this node runs and nothing is due; for due rows that do not begin (a
-  /// paused agent, say) a moment only. Errors: those of the client; `cancelled` after a signal.
-  result<void> finish();
+  /// paused agent, say) a moment only. `say`: one line for people, when a wait begins. Errors:
+  /// those of the client; `cancelled` after a signal.
+  result<void> finish(const std::function<void(const std::string&)>& say);
 
   /// `dispatch_id, kernel_id, agent_id, status, attempt, summary, error, failure_class` of each
   /// that has begun, as it was seen last.
@@ -44,7 +46,6 @@ class other_work {
 
   client& client_;
   std::string node_id_;
-  std::function<void(const std::string&)> say_;
   std::map<std::string, work> work_; ///< by dispatch id
 };
 

@@ -70,11 +70,11 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
       std::ranges::any_of(items, [](const json& d) { return number_of(d, "attempt") > 1; });
   std::vector<std::string> heads{"RUN", "AGENT", "STATUS", "CREATED", "SUMMARY"};
   if (tries)
-    heads.insert(heads.begin() + 3, "TRY");
+    heads.insert(heads.begin() + 3, "ATTEMPT");
   if (several)
     heads.insert(heads.begin() + 1, "KERNEL");
   table rows(std::move(heads));
-  rows.drop_when_narrow({"TRY", "KERNEL"});
+  rows.drop_when_narrow({"ATTEMPT", "KERNEL"});
   for (const auto& d : items) {
     const auto status = text_of(d, "status");
     const auto failed = status == "failed" && !text_of(d, "error").empty();
@@ -83,7 +83,9 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
                                    text_of(d, "agent_id"),
                                    {status, colour_of_status(status)},
                                    brief_moment_of(d, "created_at", t),
-                                   failed ? text_of(d, "error") : text_of(d, "summary")};
+                                   failed                ? text_of(d, "error")
+                                   : status == "pending" ? std::string() // an earlier attempt's
+                                                         : text_of(d, "summary")};
     if (tries)
       cells.insert(cells.begin() + 3, number_of(d, "attempt") < 2 ? std::string()
                                                                   : text_of(d, "attempt") + "/" +
@@ -101,13 +103,13 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
     print(t.paint(colour::faint, "more: " + next_page(args, next)) + "\n");
 }
 
-/// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
+/// Earlier runs of the dispatch, each by its fence: the other count begins anew after a retry.
 void render_earlier(const json& d, const terminal& t) {
-  table rows({"N", "TRY", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
+  table rows({"ATTEMPT", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
   rows.drop_when_narrow({"NODE"});
   for (const auto& e : rows_of(d, "attempts")) {
     const auto error = text_of(e, "error");
-    rows.add({text_of(e, "fence"), text_of(e, "attempt"), brief_moment_of(e, "started_at", t),
+    rows.add({text_of(e, "fence"), brief_moment_of(e, "started_at", t),
               time_between(e, "started_at", "ended_at"), text_of(e, "node").substr(0, id_shown),
               end_of_run(e), error.empty() ? text_of(e, "summary") : error});
   }
@@ -144,7 +146,8 @@ int show_run(const arguments& args, const std::string& base) {
   return print_run(args, part_of(object_of(*body), "dispatch"), terminal_of_stdout(args));
 }
 
-void render_dispatch(const json& body, const terminal& t) {
+/// `details`: what matters to somebody who looks into the node as well.
+void render_dispatch(const json& body, const terminal& t, bool details) {
   const auto d = part_of(body, "dispatch");
   const auto line = [&](const char* label, const std::string& value) {
     const std::string_view name(label);
@@ -155,21 +158,24 @@ void render_dispatch(const json& body, const terminal& t) {
   line("run       ", text_of(d, "dispatch_id"));
   line("agent     ", text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"));
   line("cycle     ", text_of(d, "cycle_id"));
-  line("status    ",
-       text_of(d, "status") + no_retry_of(d) + attempt_of(d) + ", fence " + text_of(d, "fence"));
-  line("verdicts  ", "execution " + text_of(d, "execution") + ", claim " + text_of(d, "claim") +
-                         ", verification " + text_of(d, "verification") + ", failure class " +
-                         text_of(d, "failure_class"));
+  line("status    ", text_of(d, "status") + attempt_of(d) + after_status_of(d, most_characters));
+  line("result    ", result_of(d));
   line("created   ", moment_of(d, "created_at"));
   line("started   ", moment_of(d, "started_at"));
   line("finished  ", moment_of(d, "finished_at"));
   line("took      ", time_between(d, "started_at", "finished_at"));
   line("used      ", figures_of(d));
-  line("lease     ", text_of(d, "lease_owner"));
-  line("exit code ", text_of(d, "exit_code"));
-  line("summary   ", text_of(d, "summary"));
-  line("error     ", text_of(d, "error"));
-  line("metadata  ", text_of(d, "metadata"));
+  if (text_of(d, "status") == "done")
+    line("summary   ", text_of(d, "summary"));
+  if (details) {
+    line("verdicts  ", "execution " + text_of(d, "execution") + ", claim " + text_of(d, "claim") +
+                           ", verification " + text_of(d, "verification") + ", failure class " +
+                           text_of(d, "failure_class"));
+    line("fence     ", text_of(d, "fence"));
+    line("lease     ", text_of(d, "lease_owner"));
+    line("exit code ", text_of(d, "exit_code"));
+    line("metadata  ", text_of(d, "metadata"));
+  }
   for (const char* part : {"prompt", "output"})
     if (const auto text = text_of(d, part); !text.empty())
       print("\n" + t.paint(colour::bold, part) + "\n" + with_line_break(printable(text)));
@@ -185,8 +191,10 @@ void render_transition(const json& body, const terminal&) {
   if (text_of(body, "result") == "accepted") {
     const auto done = retry ? "queued again" : was == "running" ? "stopping" : "cancelled";
     said = std::string(done) + " (was " + was + ")";
+    if (retry && was == "done")
+      said += "; what comes of it replaces the result";
   }
-  print(text_of(body, "dispatch_id") + ": " + said + "\n");
+  print(short_id_of(body) + ": " + said + "\n");
 }
 
 void render_log(const json& body, const terminal& t) {
@@ -272,7 +280,8 @@ int retry(const arguments& args) {
     if (!owner)
       return;
     print_note(*owner ? as_hint("see it with: boyd logs ") + short_id_of(body) + " -f"
-                      : as_hint("no node is running; boyd node or boyd cycle runs it"));
+                      : as_hint("no node is running; it starts with the next boyd node, boyd cycle "
+                                "or boyd run"));
   });
 }
 
@@ -283,8 +292,9 @@ int run_dispatches(const arguments& args) {
   if (args.verb == "dispatches show" && !args.run.empty())
     return show_run(args, base);
   if (args.verb == "dispatches show")
-    return ask_and_print(args, get(base + "/" + args.id, {{"kernel", args.kernel}}),
-                         render_dispatch);
+    return ask_and_print(
+        args, get(base + "/" + args.id, {{"kernel", args.kernel}}),
+        [&](const json& body, const terminal& t) { render_dispatch(body, t, args.verbose); });
   if (args.verb == "dispatches retry")
     return retry(args);
   if (args.verb == "dispatches cancel")

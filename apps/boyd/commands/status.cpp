@@ -3,6 +3,7 @@
 #include "../hints.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
+#include "../run_view.hpp"
 #include "../screen.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -102,6 +103,15 @@ void add_health(const json& body, std::vector<std::string>& lines) {
                              problem_characters));
 }
 
+/// What waits where nobody runs it; empty: nothing does.
+std::string left_waiting(const json& body) {
+  const auto waiting = number_of(part_of(body, "queue"), "pending");
+  if (waiting == 0 || flag_in(part_of(body, "node"), "running"))
+    return {};
+  return std::to_string(waiting) + (waiting == 1 ? " run waits" : " runs wait") +
+         ", and no node is running: boyd node";
+}
+
 /// What a person should look at, most important first.
 std::vector<std::string> attention(const json& body) {
   std::vector<std::string> lines;
@@ -112,6 +122,8 @@ std::vector<std::string> attention(const json& body) {
   for (const auto& key : rows_of(part_of(body, "node"), "restart_needed"))
     if (key.is_string())
       add(key.get<std::string>() + " has changed; restart the node to apply it");
+  if (auto waiting = left_waiting(body); !waiting.empty())
+    add(std::move(waiting));
   for (const auto& f : rows_of(body, "faults"))
     if (flag_in(f, "armed"))
       add("active fault at " + text_of(f, "point") + ": " + text_of(f, "action") + ", occurred " +
@@ -141,8 +153,7 @@ std::vector<std::string> attention(const json& body) {
     const auto said =
         text_of(a, "last_error").empty() ? text_of(a, "last_summary") : text_of(a, "last_error");
     const auto failure = failure_class_from(text_of(a, "last_failure_class"));
-    const std::string why(failure ? why_no_retry(*failure) : std::string_view{});
-    add("agent " + name + " failed" + (why.empty() ? "" : "; " + why) + ": " + said);
+    add("agent " + name + " failed" + after_failed(said, failure ? *failure : failure_class::none));
   }
   return lines;
 }
@@ -158,13 +169,14 @@ std::string kernels_table(const json& body, const terminal& t) {
   table rows({"KERNEL", "PHASE", "LAST CYCLE", "STATUS", "DONE", "NEXT"});
   for (const auto& k : rows_of(body, "kernels")) {
     const auto latest = part_of(k, "latest");
-    const auto status = text_of(latest, "status");
+    const auto status = status_of_cycle(latest);
     rows.add_cells(
         {text_of(k, "kernel_id"),
          text_of(k, "phase"),
          latest.empty() ? none : brief_moment_of(latest, "started_at", t),
          {status.empty() ? none : status, colour_of_status(status)},
-         latest.empty() ? none : text_of(latest, "succeeded") + "/" + text_of(latest, "dispatched"),
+         latest.empty() ? none
+                        : text_of(latest, "succeeded") + " of " + text_of(latest, "dispatched"),
          flag_in(part_of(body, "node"), "running") ? brief_moment_of(k, "next_slot", t) : "-"});
   }
   return rows.render(t, "  ");
@@ -172,12 +184,14 @@ std::string kernels_table(const json& body, const terminal& t) {
 
 std::string agents_table(const json& body, const terminal& t) {
   const std::string none = store_is_silent(body) ? unknown : "-";
-  table rows({"AGENT", "RUN", "LAST", "FINISHED", "SUMMARY"});
-  rows.drop_when_narrow({"RUN"});
+  table rows({"AGENT", "ACTIVE", "LAST", "FINISHED", "SUMMARY"});
+  rows.drop_when_narrow({"ACTIVE"});
   for (const auto& a : rows_of(body, "agents")) {
     const auto last = text_of(a, "last_status");
     const bool failed = last == "failed" && !text_of(a, "last_error").empty();
     std::string said = failed ? text_of(a, "last_error") : text_of(a, "last_summary");
+    if (last == "pending")
+      said.clear(); // an earlier attempt's
     if (!flag_in(a, "enabled", true))
       said = "disabled";
     rows.add_cells({text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
@@ -258,7 +272,7 @@ std::string queue_line(const json& body, const terminal& t) {
     line += "  " + std::string(key) + " " +
             (store_is_silent(body) ? unknown : std::to_string(number_of(queue, key)));
   const auto permits = part_of(body, "permits");
-  line += "  permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit");
+  line += "  active " + text_of(permits, "in_use") + " of " + text_of(permits, "limit");
   return wrapped(line, t.width, 2) + "\n";
 }
 

@@ -269,7 +269,7 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   log_in_memory log;
   tell_a_story(log);
   const auto all = answer_of(learned_since(log.asked(), t0)).at("statements");
-  CHECK_THAT(all[0]["text"].get<std::string>(), Contains("7 runs ended: 4 successful, 3 failed"));
+  CHECK_THAT(all[0]["text"].get<std::string>(), Contains("7 runs: 4 succeeded, 3 failed."));
   CHECK_THAT(all[1]["text"].get<std::string>(), Contains("guide.md was used by 3 runs"));
   CHECK(all.back()["text"] ==
         "skill_release-notes: degrade, because: 3 failures among the last 4 uses");
@@ -277,6 +277,13 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   REQUIRE(late.size() == 1);
   CHECK(line(log, late[0]).type == "managed_by");
   CHECK(answer_of(learned_since(log.asked(), t0 + 30 * 24h)).at("statements").empty());
+  // A run that was tried again is one run.
+  log_in_memory again;
+  again.run("1", "writer", "guide", true, false, 1);
+  again.run("1", "writer", "guide", true, true, 2);
+  again.run("2", "writer", "guide", true, true, 3);
+  const auto counted = answer_of(learned_since(again.asked(), t0)).at("statements");
+  CHECK(counted[0]["text"] == "3 attempts of 2 runs: 2 succeeded, 1 failed.");
 }
 
 TEST_CASE("inspector: query finds facts by their ends, type and time", "[inspector]") {

@@ -193,8 +193,7 @@ TEST_CASE("why: how the run of a decision ended") {
   in.runs[0].status = dispatch_status::failed;
   in.runs[0].attempt = 1;
   const auto answer = explain_why(in);
-  CHECK(says(answer, decided + " It failed; not tried again, because the same input would fail "
-                               "again: exit code 3."));
+  CHECK(says(answer, decided + " It failed: exit code 3 (no automatic retry)."));
   CHECK_THAT(answer.json, Catch::Matchers::Contains(R"("dispatch_id":"d7")") &&
                               Catch::Matchers::Contains(R"("status":"failed")"));
 }
