@@ -349,7 +349,9 @@ terminal stderr_in_use() {
 
 } // namespace
 
-std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t) {
+namespace {
+
+std::string hint_line(std::string_view text, std::size_t indent, const terminal& t) {
   const auto margin = std::string(indent, ' ');
   auto line = margin + std::string(text);
   if (!t.has_width() || count_characters(line) <= t.width)
@@ -360,6 +362,21 @@ std::string hint_lines(std::string_view text, std::size_t indent, const terminal
     return wrapped(line, t.width, deeper);
   return wrapped(line.substr(0, command + 1), t.width, deeper) + "\n" + std::string(deeper, ' ') +
          line.substr(command + 2);
+}
+
+} // namespace
+
+std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t) {
+  std::string out;
+  auto margin = indent;
+  for (const auto line : split(text, '\n')) {
+    if (!out.empty())
+      out += "\n";
+    out += line.starts_with(' ') ? std::string(margin, ' ') + std::string(line)
+                                 : hint_line(line, margin, t);
+    margin = indent + 2;
+  }
+  return out;
 }
 
 void print_error(const error& e) {

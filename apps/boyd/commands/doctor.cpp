@@ -483,7 +483,9 @@ class doctor {
         ports_.files, ports_.clock, ports_.random, where_.home, *id, {}, false});
     if (auto original = claim.check_original(open);
         !original && original.error().code == errc::invalid_configuration)
-      add("home", original.error());
+      // Beside the home, which is the first thing that was looked at.
+      findings_.insert(findings_.begin() + 1,
+                       {"identity", "fail", original.error().what, original.error().next});
   }
 
   /// What somebody has removed from the database's schema, or added to it.
