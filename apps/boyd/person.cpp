@@ -1,6 +1,7 @@
 #include "person.hpp"
 
 #include "boyd/config/cron.hpp"
+#include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
 
 #include <iostream>
@@ -27,6 +28,13 @@ std::string ask_person(const std::string& question, const std::string& standard,
       return answer;
     std::cerr << "  " << problem << "\n";
   }
+}
+
+std::string problem_of_name(const std::string& answer) {
+  return is_valid_name(answer)
+             ? std::string()
+             : "A name has up to 64 letters, digits, '.', '_' and '-', and begins "
+               "with a letter or digit.";
 }
 
 std::string problem_of_schedule(const std::string& answer) {

@@ -19,6 +19,9 @@ using answer_check = std::function<std::string(const std::string& answer)>;
 std::string ask_person(const std::string& question, const std::string& standard,
                        const answer_check& check = {});
 
+/// The check of a name of a kernel or an agent.
+std::string problem_of_name(const std::string& answer);
+
 /// The check of a schedule; an empty one is good.
 std::string problem_of_schedule(const std::string& answer);
 

@@ -120,11 +120,21 @@ TEST_CASE("agents add: a schedule that the kernel cannot keep is told", "[e2e][a
                           "      - agent_id: a\n        executor: {type: command, argv: [date]}\n");
   const auto lost = home.run({"agents", "add", "b", "--schedule", "*/5 * * * *", "--", "date"});
   CHECK(lost.code == 0);
-  CHECK_THAT(lost.err, Contains("so b runs every 10m at most"));
+  CHECK_THAT(lost.err,
+             Contains("so b runs every 10m at most\n  next: set schedule: \"*/5 * * * *\" "
+                      "at the kernel, in line 3 of " +
+                      home.file("boyd.yaml") + "\n"));
   CHECK_THAT(home.run({"config", "validate"}).err, Contains("so b runs every 10m at most"));
   const auto kept = home.run({"agents", "add", "c", "--schedule", "@hourly", "--", "date"});
   CHECK(kept.code == 0);
   CHECK_THAT(kept.err, !Contains("warning"));
+  CHECK_THAT(kept.out, Contains("\nRuns next: "));
+  const auto abroad = boyd_run(
+      {"--home", home.path(), "agents", "add", "d", "--schedule", "0 10 * * *", "--", "date"},
+      {{"TZ", "Asia/Kolkata"}});
+  CHECK_THAT(abroad.out, Contains("15:30:00 IST (the schedule is in UTC, the kernel's tz)\n"));
+  const auto always = home.run({"agents", "add", "e", "--", "date"});
+  CHECK_THAT(always.out, Contains("\nIt runs in every cycle of its kernel (*/10 * * * *).\n"));
 }
 
 TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agents]") {

@@ -83,13 +83,20 @@ TEST_CASE("init makes an empty directory private and refuses a foreign one", "[e
 TEST_CASE("init writes the name and schedule it is told", "[e2e]") {
   const temp_dir dir;
   const auto home = dir.file("home");
-  const auto made = boyd_run(
-      {"--home", home, "init", "--no-input", "--name", "Watch \"tower\"", "--schedule", "@hourly"});
+  const auto made =
+      boyd_run({"--home", home, "init", "--no-input", "--name", "tower", "--schedule", "@hourly"},
+               {{"TZ", "Europe/Berlin"}});
   REQUIRE(made.code == 0);
-  CHECK_THAT(read_file(home + "/kernel/default/STATE.md"),
-             Contains("Watch \"tower\" autonomous kernel"));
+  CHECK_THAT(read_file(home + "/kernel/tower/STATE.md"), Contains("tower autonomous kernel"));
+  CHECK_FALSE(std::filesystem::exists(home + "/kernel/default"));
   const auto shown = boyd_run({"--home", home, "config", "show"});
   CHECK_THAT(shown.out, Contains("@hourly"));
+  // Schedules are in the zone of the machine, and the file says so.
+  CHECK_THAT(read_file(home + "/boyd.yaml"),
+             Contains("\n    tz: Europe/Berlin            # the time zone of the schedules\n"));
+  const auto utc = dir.file("utc");
+  REQUIRE(boyd_run({"--home", utc, "init", "--no-input"}, {{"TZ", "Etc/UTC"}}).code == 0);
+  CHECK_THAT(read_file(utc + "/boyd.yaml"), Contains("\n    tz: UTC    "));
 }
 
 TEST_CASE("init refuses what it would not do, and names the flag", "[e2e]") {
@@ -108,6 +115,9 @@ TEST_CASE("init refuses what it would not do, and names the flag", "[e2e]") {
     CHECK(r.code == 2);
     CHECK_THAT(r.err, Contains("--name and --schedule cannot be combined with --from"));
   }
+  const auto name = refused({"--name", "watch tower"});
+  CHECK(name.code == 2);
+  CHECK_THAT(name.err, Contains("(--name \"watch tower\")") && Contains("letters, digits"));
   const auto schedule = refused({"--schedule", "99 * *"});
   CHECK(schedule.code == 2);
   CHECK_THAT(schedule.err, Contains("(--schedule \"99 * *\")") && Contains("five fields"));

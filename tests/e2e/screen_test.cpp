@@ -147,14 +147,19 @@ TEST_CASE("init asks again after a bad answer", "[e2e][screen]") {
   const temp_dir dir;
   on_terminal init({"--home", dir.file("home"), "init"});
   REQUIRE(init.wait_for("Name of the kernel"));
+  init.type("my kernel\n");
+  REQUIRE(init.wait_for("A name has"));
+  REQUIRE(init.wait_for("Name of the kernel"));
   init.type("mine\n");
-  REQUIRE(init.wait_for("Schedule"));
+  REQUIRE(init.wait_for("Schedule, in the time zone America/Argentina/Buenos_Aires"));
   init.type("@hourl\n");
   REQUIRE(init.wait_for("Not a schedule"));
   REQUIRE(init.wait_for("Schedule"));
   init.type("@hourly\n");
   CHECK(init.finish() == 0);
-  CHECK_THAT(read_file(dir.file("home/boyd.yaml")), Contains("schedule: \"@hourly\""));
+  CHECK_THAT(read_file(dir.file("home/boyd.yaml")),
+             Contains("- kernel_id: \"mine\"\n") && Contains("schedule: \"@hourly\""));
+  CHECK(std::filesystem::exists(dir.file("home/kernel/mine/STATE.md")));
 }
 
 TEST_CASE("agents add asks for what is not given", "[e2e][screen]") {

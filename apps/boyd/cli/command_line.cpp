@@ -145,7 +145,8 @@ void command_line::add_service_verbs() {
                     "boyd --home ~/node init --no-input --from config/examples/briefing.yaml");
   init->add_flag("--no-input", args.no_input, "Do not ask questions");
   init->add_option("--from", args.from, "Copy this configuration file")->type_name("FILE");
-  init->add_option("--name", args.name, "Name of the first kernel")->type_name("TEXT");
+  init->add_option("--name", args.name, "Name of the first kernel (default: default)")
+      ->type_name("ID");
   init->add_option("--schedule", args.schedule, "Schedule of the first kernel, for example @hourly")
       ->type_name("CRON");
   init->footer(

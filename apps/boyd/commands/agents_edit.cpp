@@ -4,11 +4,16 @@
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "adapters/posix/home_lock.hpp"
+#include "adapters/tz/zones.hpp"
 #include "asking.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
+#include "boyd/plan/next_run.hpp"
+#include "boyd/plan/schedule.hpp"
+#include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "commands.hpp"
 
@@ -202,7 +207,31 @@ void warn_of_schedule(const opened_file& f, const std::string& edited, std::size
       "kernels[" + std::to_string(kernel) + "].agents[" + std::to_string(at) + "].schedule";
   for (const auto& w : judge_configuration_to_ask(f.path, edited, *p.files, *p.zones).warnings)
     if (w.key == key)
-      print_note("warning: " + w.problem + "; expected " + w.expected);
+      print_error({errc::invalid_configuration,
+                   "warning: " + w.problem,
+                   {},
+                   "set " + w.expected + " of " + f.path});
+}
+
+/// When the agent of the new configuration runs, for a person.
+std::string when_it_runs(const arguments& args, const config::kernel& k, const std::string& agent,
+                         const ports& p) {
+  const auto* a = config::find_agent(k, agent);
+  if (a == nullptr || !a->enabled)
+    return {};
+  if (!a->when)
+    return "It runs in every cycle of its kernel (" + k.when.expression + ").\n";
+  const auto cycles = plan::schedule_rule::make(k.when, *p.zones);
+  const auto own = plan::schedule_rule::make(*a->when, *p.zones);
+  if (!cycles || !own)
+    return {};
+  const auto times = plan::fire_times(k, a, *cycles, &*own, p.clock->now(), 1);
+  if (times.empty())
+    return {};
+  const auto zone = args.utc ? std::string("UTC") : adapters::local_zone_name();
+  return "Runs next: " + moment_of(json{{"at", format_rfc3339(times.front().at)}}, "at") +
+         (a->when->tz == zone ? "" : " (the schedule is in " + a->when->tz + ", the kernel's tz)") +
+         "\n";
 }
 
 /// The configuration that the edited file would be.
@@ -284,6 +313,9 @@ result<int> add(arguments args, const place& where, const ports& p) {
   if (auto written = replace(*f, *edited, p); !written)
     return fail(std::move(written.error()));
   tell(args, where, added_schema, "Added", k, args.agent, f->path);
+  if (!args.json)
+    print(folded(when_it_runs(args, (*now)->kernels.at(*kernel), args.agent, p),
+                 terminal_of_stdout(args)));
   warn_of_schedule(*f, *edited, *kernel, **now, args.agent, p);
   return exit_code::ok;
 }
