@@ -107,6 +107,9 @@ TEST_CASE("agents add: what would be wrong is not written", "[e2e][agents]") {
   refused({"agents", "add", "hello", "--", "true"}, "the agent is there already: hello");
   refused({"agents", "add", "new"}, "nothing says what runs the agent");
   refused({"agents", "add", "--", "true"}, "nothing says what runs the agent");
+  refused({"agents", "add", "new"},
+          "\n      boyd --home " + home.path() + " agents add new --shell 'LINE'\n");
+  refused({"agents", "add", "new", "echo hi | cat"}, "agents add new --shell 'echo hi | cat'\n");
   refused({"agents", "add", "n w", "--", "true"}, "is not a valid name");
   refused({"agents", "add", "new", "--schedule", "@hourl", "--", "true"}, "did you mean @hourly?");
   refused({"agents", "add", "new", "--schedule", "9 o'clock", "--", "true"}, "boyd: --schedule: ");
@@ -142,7 +145,11 @@ TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agen
   const auto needed = home.run({"agents", "rm", "hello", "--yes"});
   CHECK(needed.code == 2);
   CHECK_THAT(needed.err, Contains("kernels[0].agents[0].after"));
-  CHECK(home.run({"agents", "rm", "bye"}).code == 2); // nobody agreed
+  const auto unasked = home.run({"agents", "rm", "bye"});
+  CHECK(unasked.code == 2);
+  CHECK(unasked.err ==
+        "boyd: nothing was changed: there is no terminal to ask on\n  next: boyd --home " +
+            home.path() + " agents rm bye --yes\n");
   CHECK_THAT(home.run({"agents", "rm", "byee", "--yes"}).err, Contains("did you mean bye?"));
   CHECK(text_of(home) == commented);
   fs::permissions(home.file("boyd.yaml"), fs::perms::group_read, fs::perm_options::add);

@@ -169,7 +169,13 @@ TEST_CASE("agents add asks for what is not given", "[e2e][screen]") {
   add.type("short\n");
   REQUIRE(add.wait_for("This name is taken."));
   REQUIRE(add.wait_for("Name of the agent"));
+  add.type("a name\n");
+  REQUIRE(add.wait_for("A name has"));
+  REQUIRE(add.wait_for("Name of the agent"));
   add.type("fresh\n");
+  REQUIRE(add.wait_for("What runs it"));
+  add.type("chat\n");
+  REQUIRE(add.wait_for("No provider of AI models is configured yet"));
   REQUIRE(add.wait_for("What runs it"));
   add.type("\n");
   REQUIRE(add.wait_for("Command:"));
@@ -182,6 +188,23 @@ TEST_CASE("agents add asks for what is not given", "[e2e][screen]") {
   CHECK_THAT(read_file(home.file("boyd.yaml")),
              Contains("      - agent_id: fresh\n        prompt: \"tell the time\"\n"
                       "        executor: {type: command, shell: \"date -u\"}\n"));
+}
+
+TEST_CASE("agents add checks an answer before the next question, and can be left",
+          "[e2e][screen]") {
+  const home_of_boyd home(team());
+  const auto before = read_file(home.file("boyd.yaml"));
+  on_terminal add({"--home", home.path(), "agents", "add", "fresh"});
+  REQUIRE(add.wait_for("What runs it"));
+  add.type("cli\n");
+  REQUIRE(add.wait_for("Which one"));
+  add.type("claud\n");
+  REQUIRE(add.wait_for("did you mean claude?"));
+  REQUIRE(add.wait_for("Which one"));
+  add.type("\x04"); // Ctrl-D
+  CHECK(add.finish() != 0);
+  CHECK_THAT(add.text(), Contains("stopped; nothing was written"));
+  CHECK(read_file(home.file("boyd.yaml")) == before);
 }
 
 TEST_CASE("init copies a file without its secrets, and over an empty .git", "[e2e][screen]") {

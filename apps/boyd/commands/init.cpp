@@ -82,11 +82,12 @@ result<std::string> standard_text(const arguments& args) {
   auto schedule = args.schedule;
   const auto zone = adapters::local_zone_name();
   if (can_ask(args)) {
-    if (name.empty())
-      name = ask_person("Name of the kernel", "default", problem_of_name);
-    if (schedule.empty())
-      schedule = ask_person("Schedule, in the time zone " + zone + " (cron, @hourly, @every 30s)",
-                            "*/10 * * * *", problem_of_schedule);
+    if (name.empty() && !ask_person(name, "Name of the kernel", "default", problem_of_name))
+      return fail(unanswered());
+    if (schedule.empty() &&
+        !ask_person(schedule, "Schedule, in the time zone " + zone + " (cron, @hourly, @every 30s)",
+                    "*/10 * * * *", problem_of_schedule))
+      return fail(unanswered());
   }
   if (!name.empty() && !is_valid_name(name))
     return fail(errc::invalid_argument, "this name cannot be a kernel's",

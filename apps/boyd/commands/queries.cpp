@@ -226,10 +226,16 @@ std::string target_of(const json& body) {
 
 } // namespace
 
-result<void> agree(const arguments& args, const std::string& question) {
+result<void> agree(const arguments& args, const std::string& question, const std::string& command) {
   if (args.yes)
     return {};
-  if (args.json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)
+  const bool can_answer = !args.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+  if (!can_answer && !command.empty())
+    return fail(errc::invalid_argument,
+                args.json ? "nothing was changed: with --json nobody is asked"
+                          : "nothing was changed: there is no terminal to ask on",
+                {}, "boyd " + command + " --yes");
+  if (!can_answer)
     return fail(errc::invalid_argument, "confirmation required (--yes): " + question, {},
                 "add --yes to confirm");
   std::cerr << question << " [y/N]: " << std::flush;
