@@ -95,8 +95,7 @@ result<std::string> standard_text(const arguments& args) {
   if (!schedule.empty())
     if (auto fields = config::parse_cron(schedule); !fields)
       return fail(errc::invalid_argument, "not a schedule: " + fields.error().what,
-                  "--schedule " + nlohmann::json(schedule).dump(),
-                  "e.g. --schedule \"*/10 * * * *\", --schedule @hourly");
+                  "--schedule " + nlohmann::json(schedule).dump(), fields.error().next);
   return with_answers(config::default_yaml(), name, schedule, zone);
 }
 
