@@ -28,7 +28,7 @@ void add_next(CLI::App& app, arguments& args, const verb_maker& verb) {
       verb(app, "next", "Show the next scheduled runs of agents.", "boyd next daily-report -n 3");
   next->add_option("agent,--agent", args.agent, "Only this agent (default: all)")
       ->type_name("AGENT");
-  next->add_option("-n", args.limit, "Number of times (default: 5)")
+  next->add_option("-n,--limit", args.limit, "Number of times (default: 5)")
       ->check(CLI::Range(std::size_t{1}, most_times))
       ->type_name("N");
   next->add_option("--kernel", args.kernel, "Only this kernel (default: all)")->type_name("ID");

@@ -69,9 +69,17 @@ struct command_line {
     a->add_option("--kernel", args.kernel, help)->type_name("ID");
   }
   void limit_option(CLI::App* a) {
-    a->add_option("--limit", args.limit, "Maximum number of rows")
+    a->add_option("-n,--limit", args.limit, "Maximum number of rows")
         ->check(CLI::Range(std::size_t{1}, largest_limit))
         ->type_name("N");
+  }
+  /// What was meant with a value that is none of an option's; empty: no idea.
+  std::string meant_choice() const {
+    for (const auto& [option, values] : choices)
+      for (const auto& given : option->results())
+        if (std::ranges::find(values, given) == values.end())
+          return std::string(nearest(given, {values.begin(), values.end()}));
+    return {};
   }
   void one_of(CLI::Option* option, std::vector<std::string> values) {
     option->check(CLI::IsMember(values));
@@ -329,7 +337,9 @@ void command_line::add_state_verbs() {
   for (auto* a : {show, log, diff})
     kernel_option(a);
   path(show);
-  show->add_option("--at", args.at, "A time (RFC 3339), a cycle or a commit")->type_name("POINT");
+  show->add_option("--at", args.at,
+                   std::string("A cycle, a commit or a time: ") + plan::human_time_forms)
+      ->type_name("POINT");
   log->add_option("--path", args.path, "Only commits that change this file")->type_name("FILE");
   limit_option(log);
   diff->add_option("from", args.from, "A time, a cycle or a commit")->type_name("FROM");
@@ -482,7 +492,7 @@ void command_line::add_question_verbs() {
                     "boyd cost --by model --from 2026-02-01");
   one_of(cost->add_option("--by", args.by, "Group by (default: agent)"),
          {"agent", "model", "day", "call"});
-  cost->add_option("--from", args.from,
+  cost->add_option("--from,--since", args.from,
                    "First day, in UTC (default: today; with --by day: 29 days ago)")
       ->type_name("DAY");
   cost->add_option("--to", args.to, "Last day, in UTC (default: today)")->type_name("DAY");
@@ -490,11 +500,12 @@ void command_line::add_question_verbs() {
   kernel_option(cost, "Only this kernel (default: all kernels)");
   add_release(*cost);
   auto* pause = verb(app, "pause", "Pause the kernel or one agent until `boyd resume`.",
-                     "boyd pause --agent daily-report --reason \"on holiday\"");
+                     "boyd pause daily-report --reason \"on holiday\"");
   pause->add_option("--reason", args.reason, "Shown in status and why")->type_name("TEXT");
-  auto* resume = verb(app, "resume", "End a pause.", "boyd resume --agent daily-report");
+  auto* resume = verb(app, "resume", "End a pause.", "boyd resume daily-report");
   for (auto* a : {pause, resume})
-    a->add_option("--agent", args.agent, "Only this agent")->type_name("ID");
+    a->add_option("agent,--agent", args.agent, "Only this agent (default: the kernel)")
+        ->type_name("AGENT");
   for (auto* a : {why, plan, pause, resume})
     kernel_option(a);
 }
@@ -708,7 +719,10 @@ result<cli_outcome> parse_command_line(int given_count, const char* const* given
     out.text = std::string(e.what()) + "\n";
     return out;
   } catch (const CLI::ParseError& e) {
-    return fail(usage_error(line.app, e));
+    auto told = usage_error(line.app, e);
+    if (const auto meant = line.meant_choice(); !meant.empty())
+      told.next = "did you mean " + meant + "?";
+    return fail(std::move(told));
   }
   out.args = line.args;
   out.args.verb = standard_verb(out.args.verb);

@@ -17,7 +17,7 @@ void run_argument(CLI::App* a, arguments& args) {
 }
 
 void limit_option(CLI::App* a, arguments& args, const std::string& help) {
-  a->add_option("--limit", args.limit, help)
+  a->add_option("-n,--limit", args.limit, help)
       ->check(CLI::Range(std::size_t{1}, most_rows))
       ->type_name("N");
 }
@@ -63,6 +63,7 @@ void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb)
   auto* graph = verb(app, "graph", "Draw the facts: the newest ones, or those around one item.",
                      "boyd graph --dot --around skill_release-notes | dot -Tsvg > graph.svg");
   auto* group = graph->add_option_group("form");
+  group->set_help_flag(); // the verb has one
   group->add_flag_callback(
       "--mermaid", [&args] { args.format = "mermaid"; }, "Print Mermaid");
   group->add_flag_callback(
