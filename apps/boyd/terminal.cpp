@@ -380,7 +380,7 @@ std::string hint_lines(std::string_view text, std::size_t indent, const terminal
 }
 
 void print_error(const error& e) {
-  std::string text = "boyd: " + printable(e.what);
+  std::string text = "boyd: " + as_hint(printable(e.what));
   // Of several lines, the first one is the sentence.
   if (!e.where.empty())
     text.insert(std::min(text.find('\n'), text.size()), " (" + printable(e.where) + ")");
@@ -397,10 +397,12 @@ void print_note(std::string_view text) {
 }
 
 std::string error_json(const error& e) {
-  const nlohmann::json body{
-      {"schema", "boyd.error/1"},
-      {"error",
-       {{"code", name_of(e.code)}, {"what", e.what}, {"where", e.where}, {"next", e.next}}}};
+  const nlohmann::json body{{"schema", "boyd.error/1"},
+                            {"error",
+                             {{"code", name_of(e.code)},
+                              {"what", as_hint(e.what)},
+                              {"where", e.where},
+                              {"next", as_hint(e.next)}}}};
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

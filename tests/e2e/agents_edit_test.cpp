@@ -107,8 +107,7 @@ TEST_CASE("agents add: what would be wrong is not written", "[e2e][agents]") {
   refused({"agents", "add", "hello", "--", "true"}, "the agent is there already: hello");
   refused({"agents", "add", "new"}, "nothing says what runs the agent");
   refused({"agents", "add", "--", "true"}, "nothing says what runs the agent");
-  refused({"agents", "add", "new"},
-          "\n      boyd --home " + home.path() + " agents add new --shell 'LINE'\n");
+  refused({"agents", "add", "new"}, "\n      boyd agents add new --shell 'LINE'\n");
   refused({"agents", "add", "new", "echo hi | cat"}, "agents add new --shell 'echo hi | cat'\n");
   refused({"agents", "add", "n w", "--", "true"}, "is not a valid name");
   refused({"agents", "add", "new", "--schedule", "@hourl", "--", "true"}, "did you mean @hourly?");
@@ -147,9 +146,8 @@ TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agen
   CHECK_THAT(needed.err, Contains("kernels[0].agents[0].after"));
   const auto unasked = home.run({"agents", "rm", "bye"});
   CHECK(unasked.code == 2);
-  CHECK(unasked.err ==
-        "boyd: nothing was changed: there is no terminal to ask on\n  next: boyd --home " +
-            home.path() + " agents rm bye --yes\n");
+  CHECK(unasked.err == "boyd: nothing was changed: there is no terminal to ask on\n  next: boyd "
+                       "agents rm bye --yes\n");
   CHECK_THAT(home.run({"agents", "rm", "byee", "--yes"}).err, Contains("did you mean bye?"));
   CHECK(text_of(home) == commented);
   fs::permissions(home.file("boyd.yaml"), fs::perms::group_read, fs::perm_options::add);

@@ -162,7 +162,7 @@ TEST_CASE("backup: of a node at work is consistent", "[e2e][backup]") {
   const auto in_use = home.run({"restore", files[0]});
   CHECK(in_use.code == 5);
   CHECK_THAT(in_use.err, Contains("the home is in use by process ") &&
-                             Contains("\n      boyd --home " + home.path() + " stop\n      mv "));
+                             Contains("\n      boyd stop\n      mv "));
   node.signal(SIGTERM);
   REQUIRE(node.finish().code == 0);
   fs::rename(home.path(), home.path() + ".old");

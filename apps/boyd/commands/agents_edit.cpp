@@ -158,9 +158,9 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
   print(std::string(word) + " " + k.kernel_id + "/" + agent + " in " + path + "\n");
   const auto owner = adapters::read_home_owner(where.home);
   if (owner && *owner)
-    print(as_hint("Next: boyd reload (the running node still has the old configuration)\n"));
+    print(as_hint("next: boyd reload (the running node still has the old configuration)\n"));
   else if (schema == added_schema)
-    print(as_hint("Next: boyd run ") + shell_word(agent) + "\n");
+    print(as_hint("next: boyd run ") + shell_word(agent) + "\n");
 }
 
 /// A schedule that its kernel's cycles cannot keep is told at once.

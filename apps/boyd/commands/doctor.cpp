@@ -626,7 +626,8 @@ class doctor {
 json to_json(const std::vector<finding>& findings, const std::string& home, bool ok) {
   json rows = json::array();
   for (const auto& f : findings)
-    rows.push_back({{"name", f.name}, {"state", f.state}, {"what", f.what}, {"next", f.next}});
+    rows.push_back(
+        {{"name", f.name}, {"state", f.state}, {"what", f.what}, {"next", as_hint(f.next)}});
   return {{"schema", "boyd.doctor/1"}, {"home", home}, {"ok", ok}, {"checks", std::move(rows)}};
 }
 

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../signals.hpp"
@@ -319,11 +320,13 @@ void print_report(const arguments& args, const place& where, const init_report& 
   for (const auto& [path, is_new] : report.items)
     print("  " + t.paint(is_new ? colour::good : colour::faint, is_new ? "made " : "kept ") + path +
           "\n");
-  const auto boyd = "boyd --home " + where.home +
-                    (where.has_own_config() ? " --config " + where.config_path : "") + " ";
-  print("Next:\n  " + boyd + "cycle        run one cycle now\n  " + boyd +
-        "node         follow the schedule\n  " + boyd + "status       show the state\n  edit " +
-        where.config_path + "\n");
+  print("next:\n");
+  for (const auto& [command, what] :
+       std::vector<std::pair<std::string, std::string>>{{"cycle", "run one cycle now"},
+                                                        {"node", "follow the schedule"},
+                                                        {"status", "show the state"}})
+    print("  " + as_hint("boyd " + command) + std::string(13 - command.size(), ' ') + what + "\n");
+  print("  edit " + where.config_path + "\n");
 }
 
 /// A copy is the file as it is: what is asked for besides would be lost.

@@ -98,7 +98,7 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
   else
     print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
-    print(t.paint(colour::faint, "more: " + next_page(args, next)) + "\n");
+    print(t.paint(colour::faint, hint_lines("more: " + next_page(args, next), 0, t)) + "\n");
 }
 
 /// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
