@@ -72,6 +72,9 @@ TEST_CASE("help: the first page has each verb once, in groups", "[e2e][help]") {
   }
   CHECK(std::ranges::find(verbs, "stop") < std::ranges::find(verbs, "status"));
   CHECK_THAT(page,
+             Contains("  cycle         Run all agents that are due now, and wait for them.\n") &&
+                 Contains("  agents        List, show, add or remove agents.\n"));
+  CHECK_THAT(page,
              Contains("\nFirst steps:\n") && Contains("\nAdvanced:\n") && !Contains("  complete "));
   constexpr std::size_t all = 40;
   CHECK(verbs.size() >= all);

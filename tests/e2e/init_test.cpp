@@ -333,7 +333,8 @@ TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
 TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lines", "[e2e]") {
   const home_of_boyd home(one_worker);
   const auto graph = home.file("knowledge/graph.jsonl");
-  CHECK_THAT(home.run({"doctor"}).out, Contains("ok    knowledge graph: no facts yet"));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("ok    knowledge graph: no facts yet") &&
+                                           Contains("note  node: not running"));
   for (int cycles = 0; cycles < 2; ++cycles)
     REQUIRE(home.run({"cycle"}).code == 0);
   const auto sound = read_file(graph);
@@ -347,7 +348,7 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
     CHECK(r.code == (failed ? 1 : 0));
     return r.out.substr(at - 6, r.out.find('\n', at) - at + 6);
   };
-  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, complete and unchanged");
+  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, hash chain whole");
 
   const auto second = sound.find('\n') + 1;
   const auto third = sound.find('\n', second) + 1;
@@ -362,7 +363,7 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
   // The end is held by a commit, not by another line.
   CHECK_THAT(examined(sound.substr(0, last)), Contains("head_missing: "));
   CHECK_THAT(examined(sound + R"({"from":"exec_)"),
-             Contains("warn  knowledge graph: 4 facts, complete and unchanged; "));
+             Contains("warn  knowledge graph: 4 facts, hash chain whole; "));
   std::filesystem::remove(graph);
   CHECK_THAT(home.run({"doctor"}).out, Contains("is missing, although commits refer to it"));
 }

@@ -44,7 +44,9 @@ constexpr const char* json_option = "  --json                      Print one JSO
 struct command_line {
   arguments args;
   std::shared_ptr<help_formatter> formatter = std::make_shared<help_formatter>();
-  CLI::App app{"Boyd runs autonomous agents in a durable, auditable loop."};
+  CLI::App app{
+      "Boyd runs AI agents and other programs on a schedule, and keeps a record of everything "
+      "they do."};
   std::map<const CLI::Option*, std::vector<std::string>> choices;
 
   command_line();
@@ -164,7 +166,9 @@ void command_line::add_service_verbs() {
       "refuses it if it would not mean the same as the original.");
   add_node_verbs(app, args, std::bind_front(&command_line::verb, this));
   auto* cycle =
-      verb(app, "cycle", "Run one cycle now and wait for it. Works with or without a running node.",
+      verb(app, "cycle",
+           "Run all agents that are due now, and wait for them. This is one cycle; it works with "
+           "or without a running node.",
            "boyd cycle --json");
   kernel_option(cycle);
   cycle->footer(
@@ -173,8 +177,12 @@ void command_line::add_service_verbs() {
                    "Run one agent now, whatever its schedule, and show its output. Works with or "
                    "without a running node.",
                    "boyd run daily-report \"only the last hour\"");
-  run->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
-  run->add_option("message", args.message, "Text to append to the prompt")->type_name("MESSAGE");
+  run->add_option("agent", args.agent, "Name of the agent (list: boyd agents)")
+      ->required()
+      ->type_name("AGENT");
+  run->add_option("message", args.message,
+                  "Text to append to the prompt (a command gets it on its input)")
+      ->type_name("MESSAGE");
   kernel_option(run);
   run->footer("Exit codes: 0 done, 5 not started (busy or paused). If the run fails: the exit code "
               "of its program, or 1.");
@@ -185,13 +193,15 @@ void command_line::add_service_verbs() {
                    "Keep the display up to date on the whole screen; q ends it");
   status->add_flag("--parts", args.parts, "Also show the parts of the node if all are well");
   auto* agents =
-      verb(app, "agents", "List agents, or show one (default command: ls).", "boyd agents");
+      verb(app, "agents", "List, show, add or remove agents (default command: ls).", "boyd agents");
   kernel_option(agents);
   kernel_option(verb(*agents, "ls", "List agents with executor, limits, last result and next run.",
                      "boyd agents ls --kernel default"));
   auto* agent = verb(*agents, "show", "Show one agent: schedule, limits, tools and latest runs.",
                      "boyd agents show daily-report");
-  agent->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
+  agent->add_option("agent", args.agent, "Name of the agent (list: boyd agents)")
+      ->required()
+      ->type_name("AGENT");
   kernel_option(agent);
   add_agent_edits(*agents, args, std::bind_front(&command_line::verb, this));
 }
@@ -216,7 +226,8 @@ void command_line::add_actor_verbs() {
 
 void command_line::add_dispatch_verbs() {
   auto* d = verb(app, "dispatches",
-                 "Inspect and change runs (dispatches in the queue; default command: ls).",
+                 "List, show, repeat or cancel runs (default command: ls). In the queue a run is a "
+                 "dispatch.",
                  "boyd dispatches ls");
   const auto list_options = [this](CLI::App* a) {
     kernel_option(a, "Only this kernel (default: all kernels)");
@@ -417,9 +428,10 @@ void command_line::add_memory_verbs() {
 }
 
 void command_line::add_context_verbs() {
-  auto* c = verb(app, "context",
-                 "Manage the references that all agents of a kernel read (default command: ls).",
-                 "boyd context add @README.md '#docs'");
+  auto* c =
+      verb(app, "context",
+           "Manage the files and command outputs that every agent reads (default command: ls).",
+           "boyd context add @README.md '#docs'");
   auto* list =
       verb(*c, "ls", "List the references that all agents of the kernel read.", "boyd context ls");
   auto* add = verb(*c, "add", "Add references.",
@@ -476,7 +488,8 @@ void command_line::add_question_verbs() {
   auto* why =
       verb(app, "why", "Explain why an agent or kernel ran or did not run, and when it runs next.",
            "boyd why daily-report --at \"yesterday 10:00\"");
-  why->add_option("agent", args.agent, "The agent (default: the kernel)")->type_name("AGENT");
+  why->add_option("agent", args.agent, "Name of the agent (default: the kernel)")
+      ->type_name("AGENT");
   why->add_option("--at", args.at,
                   std::string("The scheduled run at this time: ") + plan::human_time_forms)
       ->type_name("TIME");
@@ -542,8 +555,8 @@ void command_line::add_tool_verbs() {
       ->check(not_empty)
       ->type_name("NAME");
   auto* selftest = verb(app, "selftest",
-                        "Test this program on this machine, in a scratch home: its crash safety, "
-                        "or 30 days of learning.",
+                        "Test this program on this machine, in a scratch home: its crash safety in "
+                        "20 seconds, or 30 simulated days of learning.",
                         "boyd selftest --crash --seconds 60 --dir /srv/boyd");
   selftest->add_flag("--crash", args.crash,
                      "Kill cycles and busy nodes at random moments, then check what survived");
@@ -574,7 +587,8 @@ void command_line::add_tool_verbs() {
 }
 
 void command_line::add_chaos_verbs() {
-  auto* c = verb(app, "chaos", "Inject faults into a test node (default command: status).",
+  auto* c = verb(app, "chaos",
+                 "Make your own node fail on purpose, to test it (default command: status).",
                  "boyd chaos inject store.apply --error --count 3");
   formatter->common[verb(*c, "ls", "List all fault points and their faults; needs no node.",
                          "boyd chaos ls")] = json_option;
