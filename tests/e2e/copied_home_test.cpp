@@ -89,10 +89,11 @@ TEST_CASE("case A6: nor do two homes with one node stand side by side on the emb
                     ", which still exists; two nodes must not have the same id";
   const auto refused = boyd_run({"--home", copy, "cycle"});
   CHECK(refused.code == 4);
-  CHECK(refused.err == "boyd: " + told +
-                           "\n  next: to use this copy beside the original:\n      rm " + copy +
-                           "/run/node_id\n    if you moved the home here:\n      rm " +
-                           home.path() + "/run/node_id\n");
+  CHECK_THAT(refused.err,
+             Contains("boyd: " + told +
+                      "\n  next: to use this copy beside the original:\n      rm " + copy +
+                      "/run/node_id\n    if you moved the home here:\n      rm " + home.path() +
+                      "/run/node_id\n"));
   const auto background = boyd_run({"--home", copy, "node", "--background"});
   CHECK(background.code == 4);
   CHECK_THAT(background.err, Contains("\n        rm " + copy + "/run/node_id\n") &&
