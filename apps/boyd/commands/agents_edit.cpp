@@ -274,9 +274,9 @@ result<void> check_command(const arguments& args) {
 }
 
 /// Asks for what was not given, and checks each answer before the next question.
-class questions {
+class agent_questions {
  public:
-  questions(arguments& args, const opened_file& f, std::size_t kernel, const ports& p)
+  agent_questions(arguments& args, const opened_file& f, std::size_t kernel, const ports& p)
       : args_(args), file_(f), kernel_(kernel), ports_(p) {}
 
   /// False when the input ended before the last answer.
@@ -380,7 +380,7 @@ result<int> add(arguments args, const place& where, const ports& p) {
   if (!args.agent.empty() && !is_valid_name(args.agent))
     return fail(errc::invalid_argument, "\"" + args.agent + "\" is not a valid name", {},
                 problem_of_name(args.agent));
-  if (can_ask(args) && !questions(args, *f, *kernel, p).ask())
+  if (can_ask(args) && !agent_questions(args, *f, *kernel, p).ask())
     return fail(unanswered());
   if (auto whole = check_command(args); !whole)
     return fail(std::move(whole.error()));
