@@ -208,6 +208,7 @@ class offline_client final : public client {
   bool pause(milliseconds moment) override { return signals_.pause(moment); }
   bool online() const override { return false; }
   std::optional<utc_time> home_since() const override { return node_->started_at(); }
+  std::optional<error> copy_problem() const override { return node_->copy_problem(); }
 
   bool close() override {
     if (!node_)

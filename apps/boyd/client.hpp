@@ -44,6 +44,8 @@ class client {
   virtual bool online() const = 0;
   /// When the node in this process took the home; null with a node of its own.
   virtual std::optional<utc_time> home_since() const = 0;
+  /// Of a node in this process that only answers: live_node::copy_problem.
+  virtual std::optional<error> copy_problem() const { return std::nullopt; }
 
   /// Ends in order. A node in this process that runs work claims no more, and its attempts run to
   /// their ends; after a signal they are cancelled and given back. True: all is released.

@@ -4,6 +4,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "json_view.hpp"
+#include "terminal.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -40,23 +41,30 @@ std::string home_claim::machine() const {
 error home_claim::refusal(const std::string& owner, const std::string& why) const {
   return {errc::invalid_configuration,
           "node " + o_.node_id + " belongs to the home " + owner + ": " + why, o_.home,
-          "if this home is a copy, give it a new id: rm " + home_layout(o_.home).node_id() + " " +
-              path() + "; if the other home no longer exists: boyd store begin"};
+          "if this home is a copy, give it a new id:\n  rm " +
+              shell_word(home_layout(o_.home).node_id()) + " " + shell_word(path()) +
+              "\nif the other home no longer exists:\n  boyd store begin"};
 }
 
-result<void> home_claim::check_other(const std::string& home, const std::string& host,
-                                     const std::string& machine_id) const {
-  if (home.empty() || home == o_.home || machine_id != machine())
+result<void> check_no_copy(file_system& files, const std::string& home, const std::string& original,
+                           const std::string& node_id) {
+  if (original.empty() || original == home)
     return {};
-  const auto id = o_.files->read(home_layout(home).node_id(), token_bytes);
-  if (!id || trim(*id) != o_.node_id)
+  const auto id = files.read(home_layout(original).node_id(), token_bytes);
+  if (!id || trim(*id) != node_id)
     return {};
   return fail(errc::invalid_configuration,
-              "node " + o_.node_id + " belongs to the home " + home + " on " + host +
-                  ", which still exists",
-              o_.home,
-              "if this home is a copy, give it a new id: rm " + home_layout(o_.home).node_id() +
-                  "; if the home was moved, remove the old id: rm " + home_layout(home).node_id());
+              home + " is a copy of " + original +
+                  ", which still exists; two nodes must not have the same id",
+              {},
+              "to use this copy beside the original:\n  rm " +
+                  shell_word(home_layout(home).node_id()) + "\nif you moved the home here:\n  rm " +
+                  shell_word(home_layout(original).node_id()));
+}
+
+result<void> home_claim::check_other(const std::string& home, const std::string& machine_id) const {
+  return machine_id == machine() ? check_no_copy(*o_.files, o_.home, home, o_.node_id)
+                                 : result<void>{};
 }
 
 result<void> home_claim::check_original(dispatch_store& opened) const {
@@ -68,7 +76,7 @@ result<void> home_claim::check_original(dispatch_store& opened) const {
     return fail(errc::bug, "unexpected answer from the database", opened.describe());
   const auto found = facts->find(o_.node_id);
   const auto owner = found == facts->end() ? json::object() : object_of(found->second);
-  return check_other(text_of(owner, "home"), text_of(owner, "host"), text_of(owner, "machine"));
+  return check_other(text_of(owner, "home"), text_of(owner, "machine"));
 }
 
 std::string home_claim::fact_of_place(const std::string& token) const {
@@ -100,7 +108,7 @@ result<void> home_claim::hold(dispatch_store& opened) {
   if (!o_.shared_store) {
     if (same_place)
       return {};
-    if (auto other = check_other(home, text_of(owner, "host"), text_of(owner, "machine")); !other)
+    if (auto other = check_other(home, text_of(owner, "machine")); !other)
       return other;
     auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact_of_place({})}});
     return written ? result<void>() : fail(std::move(written.error()));

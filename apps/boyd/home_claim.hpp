@@ -15,6 +15,11 @@ namespace boyd::app {
 /// Facts of homes in a shared store: which home a node_id belongs to, by node_id.
 inline constexpr const char* home_scope = "home";
 
+/// `invalid_configuration` when `home` has its node_id from `original`, another home that still
+/// stands on this machine with it; what to do next has a line for each command. Reads one file.
+result<void> check_no_copy(file_system& files, const std::string& home, const std::string& original,
+                           const std::string& node_id);
+
 /// Keeps two homes with one node_id, as after a copy, from working side by side. With one shared
 /// store each would take the other's rows for its own: the home and the store share a token, which
 /// is a new one after each start, and a copy has an old one. An embedded store is copied with its
@@ -56,8 +61,7 @@ class home_claim {
   result<void> take(dispatch_store& opened, const tokens& before);
   /// Refused when the home where the node lived is another one on this machine, and is there still
   /// with the same node_id.
-  result<void> check_other(const std::string& home, const std::string& host,
-                           const std::string& machine_id) const;
+  result<void> check_other(const std::string& home, const std::string& machine_id) const;
   std::string fact_of_place(const std::string& token) const;
   std::string machine() const;
   error refusal(const std::string& owner, const std::string& why) const;

@@ -215,6 +215,7 @@ struct live_node::parts {
   std::unique_ptr<caf::actor_system> system;
   root_actor root;
   caf::actor sentinel; ///< an actor that nobody holds ends as unreachable
+  std::optional<error> copy_problem;
 };
 
 live_node::live_node(std::unique_ptr<parts> p)
@@ -260,16 +261,29 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   if (!id)
     return fail(std::move(id.error()));
   const bool is_shared = configuration->node_settings.store != embedded_store;
+  const auto claim = std::make_shared<home_claim>(home_claim::options{
+      ports.files, ports.clock, ports.random, where.home, *id, host_name(), is_shared});
+  // Of the opening here: later ones are of another thread.
+  const auto found = std::make_shared<std::optional<error>>();
   store_check check;
-  if (!asks)
-    check = [claim = std::make_shared<home_claim>(home_claim::options{
-                 ports.files, ports.clock, ports.random, where.home, *id, host_name(), is_shared})](
-                dispatch_store& opened) { return claim->hold(opened); };
+  if (asks)
+    check = [claim, seen = std::weak_ptr(found)](dispatch_store& opened) -> result<void> {
+      const auto problem = seen.lock();
+      if (!problem)
+        return {};
+      if (auto original = claim->check_original(opened);
+          !original && original.error().code == errc::invalid_configuration)
+        *problem = original.error();
+      return {};
+    };
+  else
+    check = [claim](dispatch_store& opened) { return claim->hold(opened); };
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service, check);
       !added)
     return fail(std::move(added.error()));
   if (auto mine = look_ahead(ports.make_store); !mine)
     return fail(std::move(mine.error()));
+  p->copy_problem = *found;
   if (!asks) {
     context->after_crash = has_crash_note(where.home, *ports.files);
     leave_crash_note(where.home);
@@ -451,6 +465,10 @@ utc_time live_node::started_at() const {
 
 const std::string& live_node::node_id() const {
   return parts_->context->node_id;
+}
+
+const std::optional<error>& live_node::copy_problem() const {
+  return parts_->copy_problem;
 }
 
 bool all_released() {

@@ -102,6 +102,8 @@ class live_node {
 
   utc_time started_at() const;
   const std::string& node_id() const;
+  /// Of a node that only answers: why no node would start here, because the home is a copy.
+  const std::optional<error>& copy_problem() const;
 
  private:
   struct parts;

@@ -1,7 +1,9 @@
 #include "person.hpp"
 
 #include "boyd/config/cron.hpp"
+#include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
+#include "terminal.hpp"
 
 #include <iostream>
 #include <unistd.h>
@@ -13,20 +15,37 @@ bool can_ask(const arguments& args) {
          ::isatty(STDERR_FILENO) == 1;
 }
 
-std::string ask_person(const std::string& question, const std::string& standard,
-                       const answer_check& check) {
+bool ask_person(std::string& answer, const std::string& question, const std::string& standard,
+                const answer_check& check) {
   for (;;) {
-    std::cerr << question << (standard.empty() ? "" : " [" + standard + "]") << ": " << std::flush;
+    std::cerr << folded(question + (standard.empty() ? "" : " [" + standard + "]"),
+                        terminal_of_stderr({}))
+              << ": " << std::flush;
     std::string line;
-    if (!std::getline(std::cin, line))
-      return standard;
+    if (!std::getline(std::cin, line)) {
+      std::cerr << "\n";
+      return false;
+    }
     const auto trimmed = trim(line);
-    const auto answer = trimmed.empty() ? standard : std::string(trimmed);
-    const auto problem = check ? check(answer) : std::string();
-    if (problem.empty())
-      return answer;
-    std::cerr << "  " << problem << "\n";
+    const auto given = trimmed.empty() ? standard : std::string(trimmed);
+    const auto problem = check ? check(given) : std::string();
+    if (problem.empty()) {
+      answer = given;
+      return true;
+    }
+    std::cerr << folded("  " + problem, terminal_of_stderr({})) << "\n";
   }
+}
+
+error unanswered() {
+  return {errc::cancelled, "stopped; nothing was written", {}, {}};
+}
+
+std::string problem_of_name(const std::string& answer) {
+  return is_valid_name(answer)
+             ? std::string()
+             : "A name has up to 64 letters, digits, '.', '_' and '-', and begins "
+               "with a letter or digit.";
 }
 
 std::string problem_of_schedule(const std::string& answer) {

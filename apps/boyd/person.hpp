@@ -1,6 +1,7 @@
 #pragma once
 
 #include "arguments.hpp"
+#include "boyd/core/result.hpp"
 
 #include <functional>
 #include <string>
@@ -15,9 +16,15 @@ bool can_ask(const arguments& args);
 using answer_check = std::function<std::string(const std::string& answer)>;
 
 /// One answer, asked for again while `check` finds something wrong; `standard` for nothing but a
-/// line break, and when the input ends.
-std::string ask_person(const std::string& question, const std::string& standard,
-                       const answer_check& check = {});
+/// line break. False when the input ended before it (Ctrl-D).
+bool ask_person(std::string& answer, const std::string& question, const std::string& standard,
+                const answer_check& check = {});
+
+/// The error of a command whose questions were not all answered.
+error unanswered();
+
+/// The check of a name of a kernel or an agent.
+std::string problem_of_name(const std::string& answer);
 
 /// The check of a schedule; an empty one is good.
 std::string problem_of_schedule(const std::string& answer);

@@ -349,7 +349,9 @@ terminal stderr_in_use() {
 
 } // namespace
 
-std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t) {
+namespace {
+
+std::string hint_line(std::string_view text, std::size_t indent, const terminal& t) {
   const auto margin = std::string(indent, ' ');
   auto line = margin + std::string(text);
   if (!t.has_width() || count_characters(line) <= t.width)
@@ -362,8 +364,23 @@ std::string hint_lines(std::string_view text, std::size_t indent, const terminal
          line.substr(command + 2);
 }
 
+} // namespace
+
+std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t) {
+  std::string out;
+  auto margin = indent;
+  for (const auto line : split(text, '\n')) {
+    if (!out.empty())
+      out += "\n";
+    out += line.starts_with(' ') ? std::string(margin, ' ') + std::string(line)
+                                 : hint_line(line, margin, t);
+    margin = indent + 2;
+  }
+  return out;
+}
+
 void print_error(const error& e) {
-  std::string text = "boyd: " + printable(e.what);
+  std::string text = "boyd: " + as_hint(printable(e.what));
   // Of several lines, the first one is the sentence.
   if (!e.where.empty())
     text.insert(std::min(text.find('\n'), text.size()), " (" + printable(e.where) + ")");
@@ -380,10 +397,12 @@ void print_note(std::string_view text) {
 }
 
 std::string error_json(const error& e) {
-  const nlohmann::json body{
-      {"schema", "boyd.error/1"},
-      {"error",
-       {{"code", name_of(e.code)}, {"what", e.what}, {"where", e.where}, {"next", e.next}}}};
+  const nlohmann::json body{{"schema", "boyd.error/1"},
+                            {"error",
+                             {{"code", name_of(e.code)},
+                              {"what", as_hint(e.what)},
+                              {"where", e.where},
+                              {"next", as_hint(e.next)}}}};
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

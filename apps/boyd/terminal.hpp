@@ -100,7 +100,8 @@ std::string shell_word(std::string_view text);
 
 /// `text`, a sentence that may end with a command ("…: boyd VERB …"), behind `indent` blanks. Where
 /// the terminal is too narrow for it, the command has a line of its own and is not broken: it is
-/// copied. The last line has no end.
+/// copied. Of a text of several lines the further ones stand deeper, and those that begin with a
+/// blank are commands, which are not broken. The last line has no end.
 std::string hint_lines(std::string_view text, std::size_t indent, const terminal& t);
 
 /// "boyd: what (where)\n  next: …" on standard error.

@@ -258,16 +258,55 @@ std::vector<std::string_view> words(std::string_view text) {
   return out;
 }
 
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> macros{{
+    {"@hourly", "0 * * * *"},
+    {"@daily", "0 0 * * *"},
+    {"@midnight", "0 0 * * *"},
+    {"@weekly", "0 0 * * 0"},
+    {"@monthly", "0 0 1 * *"},
+    {"@yearly", "0 0 1 1 *"},
+    {"@annually", "0 0 1 1 *"},
+}};
+
+/// "10:00" as a schedule of every day; empty for anything else.
+std::string every_day_at(std::string_view clock) {
+  const auto colon = clock.find(':');
+  if (colon == std::string_view::npos || colon == 0 || colon > 2 || clock.size() != colon + 3) {
+    return {};
+  }
+  const auto number = [&](std::string_view digits, int end) {
+    int value = -1;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return read.ec == std::errc{} && read.ptr == digits.data() + digits.size() && value < end
+               ? value
+               : -1;
+  };
+  const int hour = number(clock.substr(0, colon), 24);
+  const int minute = number(clock.substr(colon + 1), 60);
+  return hour < 0 || minute < 0 ? std::string()
+                                : std::to_string(minute) + " " + std::to_string(hour) + " * * *";
+}
+
+/// The schedule that somebody meant who wrote "daily", "every 5m", "5m" or "10:00"; or empty.
+std::string meant_by(std::string_view text) {
+  if (auto daily = every_day_at(text); !daily.empty()) {
+    return quoted(daily);
+  }
+  constexpr std::string_view every = "every ";
+  const auto word = lower(text);
+  const auto period =
+      trim(std::string_view(word).substr(word.starts_with(every) ? every.size() : 0));
+  if (period.find_first_not_of("0123456789") != std::string_view::npos && parse_duration(period)) {
+    return quoted("@every " + std::string(period));
+  }
+  std::vector<std::string_view> names;
+  for (const auto& macro : macros) {
+    names.push_back(macro.first);
+  }
+  return std::string(nearest("@" + word, names));
+}
+
 result<std::string_view> expand_macro(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> macros{{
-      {"@hourly", "0 * * * *"},
-      {"@daily", "0 0 * * *"},
-      {"@midnight", "0 0 * * *"},
-      {"@weekly", "0 0 * * 0"},
-      {"@monthly", "0 0 1 * *"},
-      {"@yearly", "0 0 1 1 *"},
-      {"@annually", "0 0 1 1 *"},
-  }};
   std::vector<std::string_view> names{"@every"};
   for (const auto& [name, fields] : macros) {
     if (text == name) {
@@ -302,9 +341,11 @@ result<cron_fields> parse_cron(std::string_view text) {
   }
   const auto parts = words(text);
   if (parts.size() != field_count) {
+    const auto meant = meant_by(text);
     return fail(errc::invalid_argument,
-                "expected five fields, found " + std::to_string(parts.size()), {},
-                std::string(advice));
+                "a schedule has five fields (minute hour day month weekday), not " +
+                    std::to_string(parts.size()),
+                {}, meant.empty() ? std::string(advice) : "did you mean " + meant + "?");
   }
   const auto minute = parse_field<60>(field_rules()[0], parts[0]);
   const auto hour = parse_field<24>(field_rules()[1], parts[1]);

@@ -106,12 +106,14 @@ class doubts {
       return;
     }
     const auto id = text_of(&kernel, "kernel_id");
+    const auto* of_kernel = part(&kernel, "schedule", tree::kind_t::scalar);
+    const auto line = (of_kernel == nullptr ? kernel : *of_kernel).at.line;
     p_.report(schedule->at, path + ".schedule",
               "kernel " + (id.empty() ? "default" : id) + " runs cycles only at \"" + cycles +
                   "\", so " + text_of(&t, "agent_id") + " runs " +
                   (between ? "every " + format_duration(*between) + " at most" : "once"),
-              "\"" + schedule->text + "\" as the kernel's schedule if it is to run every " +
-                  format_duration(*own));
+              "schedule: \"" + schedule->text + "\" at the kernel, in line " +
+                  std::to_string(line));
   }
 
   /// See shortest_pause.

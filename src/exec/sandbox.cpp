@@ -260,7 +260,7 @@ void look_at_sockets(const config::sandbox_settings& settings, const sandbox_abi
 
 void look_at_limits(const sandbox_abilities& can, shortcomings& lack) {
   if (can.root)
-    lack.add("running as root: the process limit does not apply", false);
+    lack.add("running as root: the process limit does not apply (sandbox.processes)", false);
 }
 
 sandbox_limits limits_of(const config::sandbox_settings& settings) {
@@ -398,7 +398,7 @@ std::string describe(const sandbox_abilities& can) {
   if (can.landlock_abi > 0 && can.bubblewrap.empty() && !can.own_mounts)
     text += "; modes, owners and times of other files can be changed";
   if (can.root)
-    text += "; running as root: the process limit does not apply";
+    text += "; running as root: the process limit does not apply (sandbox.processes)";
   return text;
 }
 

@@ -107,6 +107,8 @@ TEST_CASE("agents add: what would be wrong is not written", "[e2e][agents]") {
   refused({"agents", "add", "hello", "--", "true"}, "the agent is there already: hello");
   refused({"agents", "add", "new"}, "nothing says what runs the agent");
   refused({"agents", "add", "--", "true"}, "nothing says what runs the agent");
+  refused({"agents", "add", "new"}, "\n      boyd agents add new --shell 'LINE'\n");
+  refused({"agents", "add", "new", "echo hi | cat"}, "agents add new --shell 'echo hi | cat'\n");
   refused({"agents", "add", "n w", "--", "true"}, "is not a valid name");
   refused({"agents", "add", "new", "--schedule", "@hourl", "--", "true"}, "did you mean @hourly?");
   refused({"agents", "add", "new", "--schedule", "9 o'clock", "--", "true"}, "boyd: --schedule: ");
@@ -120,11 +122,21 @@ TEST_CASE("agents add: a schedule that the kernel cannot keep is told", "[e2e][a
                           "      - agent_id: a\n        executor: {type: command, argv: [date]}\n");
   const auto lost = home.run({"agents", "add", "b", "--schedule", "*/5 * * * *", "--", "date"});
   CHECK(lost.code == 0);
-  CHECK_THAT(lost.err, Contains("so b runs every 10m at most"));
+  CHECK_THAT(lost.err,
+             Contains("so b runs every 10m at most\n  next: set schedule: \"*/5 * * * *\" "
+                      "at the kernel, in line 3 of " +
+                      home.file("boyd.yaml") + "\n"));
   CHECK_THAT(home.run({"config", "validate"}).err, Contains("so b runs every 10m at most"));
   const auto kept = home.run({"agents", "add", "c", "--schedule", "@hourly", "--", "date"});
   CHECK(kept.code == 0);
   CHECK_THAT(kept.err, !Contains("warning"));
+  CHECK_THAT(kept.out, Contains("\nRuns next: "));
+  const auto abroad = boyd_run(
+      {"--home", home.path(), "agents", "add", "d", "--schedule", "0 10 * * *", "--", "date"},
+      {{"TZ", "Asia/Kolkata"}});
+  CHECK_THAT(abroad.out, Contains("15:30:00 IST (the schedule is in UTC, the kernel's tz)\n"));
+  const auto always = home.run({"agents", "add", "e", "--", "date"});
+  CHECK_THAT(always.out, Contains("\nIt runs in every cycle of its kernel (*/10 * * * *).\n"));
 }
 
 TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agents]") {
@@ -132,7 +144,10 @@ TEST_CASE("agents rm: with its comment, and never what others need", "[e2e][agen
   const auto needed = home.run({"agents", "rm", "hello", "--yes"});
   CHECK(needed.code == 2);
   CHECK_THAT(needed.err, Contains("kernels[0].agents[0].after"));
-  CHECK(home.run({"agents", "rm", "bye"}).code == 2); // nobody agreed
+  const auto unasked = home.run({"agents", "rm", "bye"});
+  CHECK(unasked.code == 2);
+  CHECK_THAT(unasked.err, Contains("boyd: nothing was changed: there is no terminal to ask on\n"
+                                   "  next: boyd agents rm bye --yes\n"));
   CHECK_THAT(home.run({"agents", "rm", "byee", "--yes"}).err, Contains("did you mean bye?"));
   CHECK(text_of(home) == commented);
   fs::permissions(home.file("boyd.yaml"), fs::perms::group_read, fs::perm_options::add);

@@ -76,7 +76,8 @@ TEST_CASE("backup: a home without a node, and what is not restored over", "[e2e]
   CHECK_THAT(again.err, Contains("the file already exists"));
   const auto over = home.run({"restore", file});
   CHECK(over.code == 1);
-  CHECK_THAT(over.err, Contains("the home is not empty"));
+  CHECK_THAT(over.err, Contains("the home is not empty") &&
+                           Contains("\n      mv " + home.path() + " " + home.path() + ".old\n"));
   const auto before = dispatches_of(home.run({"dispatches", "ls", "--json"}));
   const auto state = read_file(home.file("kernel/default/STATE.md"));
   fs::rename(home.path(), home.path() + ".old");
@@ -84,7 +85,18 @@ TEST_CASE("backup: a home without a node, and what is not restored over", "[e2e]
   const auto done = back.run({"restore", file});
   INFO(done.err);
   REQUIRE(done.code == 0);
-  CHECK_THAT(done.out, Contains("All files were verified.") && Contains(home.path()));
+  CHECK_THAT(done.out, Contains("All files were verified.\n") &&
+                           Contains("  of home     " + home.path() + "\n") &&
+                           Contains("  dispatches  1 done\n"));
+  CHECK_THAT(done.err, Contains("next: boyd --home " + back.path + " doctor"));
+  // Beside the original, it is told at once why no node will start.
+  fs::rename(home.path() + ".old", home.path());
+  const restored_home beside{place.file("beside")};
+  const auto copied = beside.run({"restore", file});
+  CHECK(copied.code == 0);
+  CHECK_THAT(copied.err, Contains(beside.path + " is a copy of " + home.path() + ", which still") &&
+                             Contains("\n      rm " + beside.path + "/run/node_id\n"));
+  fs::rename(home.path(), home.path() + ".old");
   CHECK(dispatches_of(back.run({"dispatches", "ls", "--json"})) == before);
   CHECK(read_file(back.path + "/kernel/default/STATE.md") == state);
   CHECK(fs::read_symlink(back.path + "/kernel/default/dangling") == "/nonexistent");
@@ -149,7 +161,8 @@ TEST_CASE("backup: of a node at work is consistent", "[e2e][backup]") {
   }
   const auto in_use = home.run({"restore", files[0]});
   CHECK(in_use.code == 5);
-  CHECK_THAT(in_use.err, Contains("the home is in use by process "));
+  CHECK_THAT(in_use.err, Contains("the home is in use by process ") &&
+                             Contains("\n      boyd stop\n      mv "));
   node.signal(SIGTERM);
   REQUIRE(node.finish().code == 0);
   fs::rename(home.path(), home.path() + ".old");
@@ -197,8 +210,8 @@ TEST_CASE("restore: a backup that is damaged, cut or none leaves nothing behind"
   flipped[at] = 'K';
   refused(flipped, "differs from the original");
   refused(whole.substr(0, whole.size() / 2), "ends too early");
-  refused("no archive at all", "ends too early");
-  refused(std::string(2048, 'x'), "the archive is damaged");
+  refused("no archive at all", "this is not a Boyd backup (");
+  refused(std::string(2048, 'x'), "this is not a Boyd backup (");
   refused(std::string(2048, '\0'), "not a Boyd backup");
   // Made by hand: a way out of the home.
   fs::create_directories(place.file("evil/home"));

@@ -47,6 +47,26 @@ TEST_CASE("words that people try lead to the verb that does it", "[e2e]") {
   CHECK_THAT(boyd_run({"patches", "remove", "x"}).err,
              Contains("did you mean: boyd patches discard\n"));
   CHECK_THAT(boyd_run({"dispatches", "list"}).err, Contains("did you mean: boyd dispatches ls\n"));
+  CHECK_THAT(boyd_run({"agents", "disk"}).err, Contains("did you mean: boyd agents show disk\n"));
+  CHECK_THAT(boyd_run({"state", "disk"}).err, !Contains("show disk"));
+  CHECK_THAT(boyd_run({"cost", "today"}).err, Contains("did you mean: boyd cost --from today\n"));
+  CHECK_THAT(boyd_run({"next", "disk", "3"}).err, Contains("did you mean -n 3?"));
+  CHECK_THAT(boyd_run({"dispatches", "ls", "--status", "faild"}).err,
+             Contains("did you mean failed?"));
+}
+
+TEST_CASE("an agent is paused by its name, and rows are counted with -n", "[e2e]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - agents:\n      - agent_id: worker\n"
+                          "        executor: {type: command, argv: [\"true\"]}\n");
+  CHECK(home.run({"pause", "worker", "--reason", "holiday"}).code == 0);
+  CHECK_THAT(home.run({"status"}).out, Contains("agent default/worker is paused: holiday"));
+  CHECK(home.run({"resume", "worker"}).code == 0);
+  CHECK_THAT(home.run({"status"}).out, !Contains("is paused"));
+  CHECK(home.run({"pause", "nobody"}).code != 0);
+  REQUIRE(home.run({"run", "worker"}).code == 0);
+  REQUIRE(home.run({"run", "worker"}).code == 0);
+  CHECK(home.run({"dispatches", "ls", "-n", "1", "--json"}).json()["items"].size() == 1);
+  CHECK(home.run({"cost", "--since", "today"}).code == 0);
 }
 
 TEST_CASE("usage errors end with 2 and speak JSON when asked", "[e2e]") {

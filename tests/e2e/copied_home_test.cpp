@@ -85,20 +85,33 @@ TEST_CASE("case A6: nor do two homes with one node stand side by side on the emb
   const auto copy = directory.file("copy");
   REQUIRE(home.run({"cycle"}).code == 0);
   copy_home(home.path(), copy);
+  const auto told = copy + " is a copy of " + home.path() +
+                    ", which still exists; two nodes must not have the same id";
   const auto refused = boyd_run({"--home", copy, "cycle"});
   CHECK(refused.code == 4);
   CHECK_THAT(refused.err,
-             Contains("belongs to the home " + home.path()) && Contains("run/node_id"));
-  CHECK(boyd_run({"--home", copy, "status"}).code == 0);
+             Contains("boyd: " + told +
+                      "\n  next: to use this copy beside the original:\n      rm " + copy +
+                      "/run/node_id\n    if you moved the home here:\n      rm " + home.path() +
+                      "/run/node_id\n"));
+  const auto background = boyd_run({"--home", copy, "node", "--background"});
+  CHECK(background.code == 4);
+  CHECK_THAT(background.err, Contains("\n        rm " + copy + "/run/node_id\n") &&
+                                 Contains("the node did not start; the reason is above (log: "));
+  const auto status = boyd_run({"--home", copy, "status"});
+  CHECK(status.code == 0);
+  CHECK_THAT(status.out, Contains("  ! " + told + "\n    next: ") &&
+                             Contains("\n        rm " + copy + "/run/node_id\n"));
+  CHECK(boyd_run({"--home", copy, "status", "--json"}).json()["problems"][0] == told);
+  CHECK_THAT(home.run({"status"}).out, !Contains("is a copy"));
   const auto examined = boyd_run({"--home", copy, "doctor"});
   CHECK(examined.code == 1);
-  CHECK_THAT(examined.out, Contains("fail  home: node ") &&
-                               Contains("belongs to the home " + home.path()) &&
-                               Contains("rm " + copy + "/run/node_id"));
+  CHECK_THAT(examined.out, Contains("\nfail  identity: " + told + "\n") &&
+                               Contains("\n          rm " + copy + "/run/node_id\n"));
   const auto original = home.run({"doctor"});
   INFO(original.out);
   CHECK(original.code == 0);
-  CHECK_THAT(original.out, !Contains("belongs to the home"));
+  CHECK_THAT(original.out, !Contains("identity"));
   SECTION("with an id of its own it is another node") {
     std::filesystem::remove(copy + "/run/node_id");
     CHECK(boyd_run({"--home", copy, "cycle"}).code == 0);

@@ -74,6 +74,9 @@ TEST_CASE("help: the first page has each verb once, in groups", "[e2e][help]") {
   }
   CHECK(std::ranges::find(verbs, "stop") < std::ranges::find(verbs, "status"));
   CHECK_THAT(page,
+             Contains("  cycle         Run all agents that are due now, and wait for them.\n") &&
+                 Contains("  agents        List, show, add or remove agents.\n"));
+  CHECK_THAT(page,
              Contains("\nFirst steps:\n") && Contains("\nAdvanced:\n") && !Contains("  complete "));
   constexpr std::size_t all = 40;
   CHECK(verbs.size() >= all);
@@ -81,13 +84,14 @@ TEST_CASE("help: the first page has each verb once, in groups", "[e2e][help]") {
 
 TEST_CASE("help: values and limits are in words", "[e2e][help]") {
   const auto next = boyd_run({"next", "--help"}).out;
-  CHECK_THAT(next, Contains("-n N ") && Contains("Number of times, 1 to 100 (default: 5)"));
+  CHECK_THAT(next, Contains("-n,--limit N ") && Contains("Number of times, 1 to 100 (default: 5)"));
   CHECK_THAT(boyd_run({"cost", "--help"}).out, Contains("--by agent|model|day|call"));
   CHECK_THAT(boyd_run({"explain", "--help"}).out, Contains("--kg,--no-kg  "));
   CHECK_THAT(boyd_run({"agents", "add", "--help"}).out,
              Contains("not with --prompt-file") && !Contains("Excludes"));
   CHECK_THAT(boyd_run({"graph", "--help"}).out,
              Contains("At most one of:\n  --mermaid") && !Contains("Option Group"));
+  CHECK_THAT(boyd_run({"state", "show", "--help"}).out, Contains("yesterday 10:00"));
 }
 
 } // namespace boyd::help_test

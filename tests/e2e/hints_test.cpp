@@ -2,6 +2,7 @@
 #include "program.hpp"
 #include "support/pch.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -23,14 +24,33 @@ TEST_CASE("hints repeat the home of the command line, so that they work as they 
   };
   // An error of the API, and the command's own words.
   CHECK_THAT(with_home({"reload"}).err, Contains("next: start the node: " + named + "node"));
-  CHECK(with_home({"dispatches"}).out == "No dispatches yet; run a cycle: " + named + "cycle\n");
+  CHECK(with_home({"dispatches"}).out == "No runs yet; run a cycle: " + named + "cycle\n");
   CHECK_THAT(with_home({"status"}).out, Contains("start it with: " + named + "node"));
   CHECK_THAT(
       with_home({"--config", home.file("boyd.yaml"), "next"}).out,
       Contains("boyd --home " + home.path() + " --config " + home.file("boyd.yaml") + " node"));
-  // Programs read what they always did; who set BOYD_HOME needs no option.
-  CHECK(with_home({"reload", "--json"}).json()["error"]["next"] == "start the node: boyd node");
+  // Programs are told the same; who set BOYD_HOME needs no option.
+  CHECK(with_home({"reload", "--json"}).json()["error"]["next"] ==
+        "start the node: " + named + "node");
   CHECK_THAT(home.run({"reload"}).err, Contains("next: start the node: boyd node"));
+  // In the sentence of an error, too.
+  REQUIRE(home.run({"pause"}).code == 0);
+  CHECK_THAT(with_home({"cycle"}).err, Contains("to end the pause: " + named + "resume"));
+  CHECK_THAT(with_home({"init", "--no-input"}).out, Contains("  " + named + "cycle "));
+  CHECK_THAT(home.run({"init", "--no-input"}).out, Contains("\n  boyd cycle "));
+}
+
+TEST_CASE("boyd store says that the node has to be stopped, and how", "[e2e][hints]") {
+  const home_of_boyd home;
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  const auto refused = home.run({"store"});
+  CHECK(refused.code == 5);
+  CHECK_THAT(refused.err,
+             Contains("boyd: store needs the node stopped: ") && Contains("\n  next: boyd stop\n"));
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+  CHECK(home.run({"store"}).code == 0);
 }
 
 TEST_CASE("what an error advises fits the terminal", "[e2e][hints][screen]") {

@@ -83,13 +83,20 @@ TEST_CASE("init makes an empty directory private and refuses a foreign one", "[e
 TEST_CASE("init writes the name and schedule it is told", "[e2e]") {
   const temp_dir dir;
   const auto home = dir.file("home");
-  const auto made = boyd_run(
-      {"--home", home, "init", "--no-input", "--name", "Watch \"tower\"", "--schedule", "@hourly"});
+  const auto made =
+      boyd_run({"--home", home, "init", "--no-input", "--name", "tower", "--schedule", "@hourly"},
+               {{"TZ", "Europe/Berlin"}});
   REQUIRE(made.code == 0);
-  CHECK_THAT(read_file(home + "/kernel/default/STATE.md"),
-             Contains("Watch \"tower\" autonomous kernel"));
+  CHECK_THAT(read_file(home + "/kernel/tower/STATE.md"), Contains("tower autonomous kernel"));
+  CHECK_FALSE(std::filesystem::exists(home + "/kernel/default"));
   const auto shown = boyd_run({"--home", home, "config", "show"});
   CHECK_THAT(shown.out, Contains("@hourly"));
+  // Schedules are in the zone of the machine, and the file says so.
+  CHECK_THAT(read_file(home + "/boyd.yaml"),
+             Contains("\n    tz: Europe/Berlin            # the time zone of the schedules\n"));
+  const auto utc = dir.file("utc");
+  REQUIRE(boyd_run({"--home", utc, "init", "--no-input"}, {{"TZ", "Etc/UTC"}}).code == 0);
+  CHECK_THAT(read_file(utc + "/boyd.yaml"), Contains("\n    tz: UTC    "));
 }
 
 TEST_CASE("init refuses what it would not do, and names the flag", "[e2e]") {
@@ -108,6 +115,9 @@ TEST_CASE("init refuses what it would not do, and names the flag", "[e2e]") {
     CHECK(r.code == 2);
     CHECK_THAT(r.err, Contains("--name and --schedule cannot be combined with --from"));
   }
+  const auto name = refused({"--name", "watch tower"});
+  CHECK(name.code == 2);
+  CHECK_THAT(name.err, Contains("(--name \"watch tower\")") && Contains("letters, digits"));
   const auto schedule = refused({"--schedule", "99 * *"});
   CHECK(schedule.code == 2);
   CHECK_THAT(schedule.err, Contains("(--schedule \"99 * *\")") && Contains("five fields"));
@@ -323,7 +333,8 @@ TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
 TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lines", "[e2e]") {
   const home_of_boyd home(one_worker);
   const auto graph = home.file("knowledge/graph.jsonl");
-  CHECK_THAT(home.run({"doctor"}).out, Contains("ok    knowledge graph: no facts yet"));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("ok    knowledge graph: no facts yet") &&
+                                           Contains("note  node: not running"));
   for (int cycles = 0; cycles < 2; ++cycles)
     REQUIRE(home.run({"cycle"}).code == 0);
   const auto sound = read_file(graph);
@@ -337,7 +348,7 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
     CHECK(r.code == (failed ? 1 : 0));
     return r.out.substr(at - 6, r.out.find('\n', at) - at + 6);
   };
-  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, complete and unchanged");
+  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, hash chain whole");
 
   const auto second = sound.find('\n') + 1;
   const auto third = sound.find('\n', second) + 1;
@@ -352,7 +363,7 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
   // The end is held by a commit, not by another line.
   CHECK_THAT(examined(sound.substr(0, last)), Contains("head_missing: "));
   CHECK_THAT(examined(sound + R"({"from":"exec_)"),
-             Contains("warn  knowledge graph: 4 facts, complete and unchanged; "));
+             Contains("warn  knowledge graph: 4 facts, hash chain whole; "));
   std::filesystem::remove(graph);
   CHECK_THAT(home.run({"doctor"}).out, Contains("is missing, although commits refer to it"));
 }

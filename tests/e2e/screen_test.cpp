@@ -143,14 +143,19 @@ TEST_CASE("init asks again after a bad answer", "[e2e][screen]") {
   const temp_dir dir;
   on_terminal init({"--home", dir.file("home"), "init"});
   REQUIRE(init.wait_for("Name of the kernel"));
+  init.type("my kernel\n");
+  REQUIRE(init.wait_for("A name has"));
+  REQUIRE(init.wait_for("Name of the kernel"));
   init.type("mine\n");
-  REQUIRE(init.wait_for("Schedule"));
+  REQUIRE(init.wait_for("Schedule, in the time zone America/Argentina/Buenos_Aires"));
   init.type("@hourl\n");
   REQUIRE(init.wait_for("Not a schedule"));
   REQUIRE(init.wait_for("Schedule"));
   init.type("@hourly\n");
   CHECK(init.finish() == 0);
-  CHECK_THAT(read_file(dir.file("home/boyd.yaml")), Contains("schedule: \"@hourly\""));
+  CHECK_THAT(read_file(dir.file("home/boyd.yaml")),
+             Contains("- kernel_id: \"mine\"\n") && Contains("schedule: \"@hourly\""));
+  CHECK(std::filesystem::exists(dir.file("home/kernel/mine/STATE.md")));
 }
 
 TEST_CASE("agents add asks for what is not given", "[e2e][screen]") {
@@ -160,7 +165,13 @@ TEST_CASE("agents add asks for what is not given", "[e2e][screen]") {
   add.type("short\n");
   REQUIRE(add.wait_for("This name is taken."));
   REQUIRE(add.wait_for("Name of the agent"));
+  add.type("a name\n");
+  REQUIRE(add.wait_for("A name has"));
+  REQUIRE(add.wait_for("Name of the agent"));
   add.type("fresh\n");
+  REQUIRE(add.wait_for("What runs it"));
+  add.type("chat\n");
+  REQUIRE(add.wait_for("No provider of AI models is configured yet"));
   REQUIRE(add.wait_for("What runs it"));
   add.type("\n");
   REQUIRE(add.wait_for("Command:"));
@@ -173,6 +184,23 @@ TEST_CASE("agents add asks for what is not given", "[e2e][screen]") {
   CHECK_THAT(read_file(home.file("boyd.yaml")),
              Contains("      - agent_id: fresh\n        prompt: \"tell the time\"\n"
                       "        executor: {type: command, shell: \"date -u\"}\n"));
+}
+
+TEST_CASE("agents add checks an answer before the next question, and can be left",
+          "[e2e][screen]") {
+  const home_of_boyd home(team());
+  const auto before = read_file(home.file("boyd.yaml"));
+  on_terminal add({"--home", home.path(), "agents", "add", "fresh"});
+  REQUIRE(add.wait_for("What runs it"));
+  add.type("cli\n");
+  REQUIRE(add.wait_for("Which one"));
+  add.type("claud\n");
+  REQUIRE(add.wait_for("did you mean claude?"));
+  REQUIRE(add.wait_for("Which one"));
+  add.type("\x04"); // Ctrl-D
+  CHECK(add.finish() != 0);
+  CHECK_THAT(add.text(), Contains("stopped; nothing was written"));
+  CHECK(read_file(home.file("boyd.yaml")) == before);
 }
 
 TEST_CASE("init copies a file without its secrets, and over an empty .git", "[e2e][screen]") {

@@ -127,7 +127,7 @@ TEST_CASE("a node in the background answers when its command returns", "[e2e]") 
   // A second one says why it does not start; the first one stays.
   const auto second = home.run({"node", "-d"});
   CHECK(second.code == 5);
-  CHECK_THAT(second.err, Contains("the node did not start (exit code 5)") &&
+  CHECK_THAT(second.err, Contains("the node did not start; the reason is above") &&
                              Contains("another node or command uses this home"));
   CHECK(home.run({"status", "--json"}).json()["node"]["pid"] == told["pid"]);
   CHECK(home.run({"stop"}).code == 0);

@@ -29,7 +29,7 @@ void add_next(CLI::App& app, arguments& args, const verb_maker& verb) {
       verb(app, "next", "Show the next scheduled runs of agents.", "boyd next daily-report -n 3");
   next->add_option("agent,--agent", args.agent, "Only this agent (default: all)")
       ->type_name("AGENT");
-  next->add_option("-n", args.limit, "Number of times (default: 5)")
+  next->add_option("-n,--limit", args.limit, "Number of times (default: 5)")
       ->check(CLI::Range(std::size_t{1}, most_times))
       ->type_name("N");
   next->add_option("--kernel", args.kernel, "Only this kernel (default: all)")->type_name("ID");
@@ -38,9 +38,11 @@ void add_next(CLI::App& app, arguments& args, const verb_maker& verb) {
 }
 
 void add_patches(CLI::App& app, arguments& args, const verb_maker& verb) {
-  auto* patches = verb(app, "patches",
-                       "Review and apply what runs changed in git worktrees (default command: ls).",
-                       "boyd patches ls");
+  auto* patches =
+      verb(app, "patches",
+           "Review and apply the changes that agents made in git worktrees (default command: "
+           "ls).",
+           "boyd patches ls");
   patches->require_subcommand(0, 1);
   verb(*patches, "ls", "List patches that are not applied yet, newest first.",
        "boyd patches ls --all")
@@ -103,7 +105,9 @@ void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) 
   add->add_flag("--disabled", o.disabled, "Add it disabled");
   add->add_flag("--no-input", args.no_input, "Do not ask questions");
   auto* rm = verb(agents, "rm", "Remove an agent from boyd.yaml.", "boyd agents rm report");
-  rm->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
+  rm->add_option("agent", args.agent, "Name of the agent (list: boyd agents)")
+      ->required()
+      ->type_name("AGENT");
   rm->add_flag("--yes", args.yes, "Do not ask for confirmation");
   for (auto* v : {add, rm}) {
     v->add_option("--kernel", args.kernel, "Kernel of the agent (default: the first kernel)")

@@ -25,8 +25,8 @@ void add_backup_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
                     "Only check the backup and show what is in it; restore nothing");
   restore->footer(
       "The home must be missing or empty. Runs that were active during the backup run again. If "
-      "the original home is still on this machine, move it away first: the node does not start "
-      "from the copy before.");
+      "the original home is still on this machine, no node starts from the copy until one of the "
+      "two has another node id; restore shows the commands.");
 }
 
 } // namespace boyd::app

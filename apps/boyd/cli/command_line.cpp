@@ -44,7 +44,9 @@ constexpr const char* json_option = "  --json                      Print one JSO
 struct command_line {
   arguments args;
   std::shared_ptr<help_formatter> formatter = std::make_shared<help_formatter>();
-  CLI::App app{"Boyd runs autonomous agents in a durable, auditable loop."};
+  CLI::App app{
+      "Boyd runs AI agents and other programs on a schedule, and keeps a record of everything "
+      "they do."};
   std::map<const CLI::Option*, std::vector<std::string>> choices;
 
   command_line();
@@ -69,9 +71,17 @@ struct command_line {
     a->add_option("--kernel", args.kernel, help)->type_name("ID");
   }
   void limit_option(CLI::App* a) {
-    a->add_option("--limit", args.limit, "Maximum number of rows")
+    a->add_option("-n,--limit", args.limit, "Maximum number of rows")
         ->check(CLI::Range(std::size_t{1}, largest_limit))
         ->type_name("N");
+  }
+  /// What was meant with a value that is none of an option's; empty: no idea.
+  std::string meant_choice() const {
+    for (const auto& [option, values] : choices)
+      for (const auto& given : option->results())
+        if (std::ranges::find(values, given) == values.end())
+          return std::string(nearest(given, {values.begin(), values.end()}));
+    return {};
   }
   void one_of(CLI::Option* option, std::vector<std::string> values) {
     option->check(CLI::IsMember(values));
@@ -145,7 +155,8 @@ void command_line::add_service_verbs() {
                     "boyd --home ~/node init --no-input --from config/examples/briefing.yaml");
   init->add_flag("--no-input", args.no_input, "Do not ask questions");
   init->add_option("--from", args.from, "Copy this configuration file")->type_name("FILE");
-  init->add_option("--name", args.name, "Name of the first kernel")->type_name("TEXT");
+  init->add_option("--name", args.name, "Name of the first kernel (default: default)")
+      ->type_name("ID");
   init->add_option("--schedule", args.schedule, "Schedule of the first kernel, for example @hourly")
       ->type_name("CRON");
   init->footer(
@@ -155,7 +166,9 @@ void command_line::add_service_verbs() {
       "refuses it if it would not mean the same as the original.");
   add_node_verbs(app, args, std::bind_front(&command_line::verb, this));
   auto* cycle =
-      verb(app, "cycle", "Run one cycle now and wait for it. Works with or without a running node.",
+      verb(app, "cycle",
+           "Run all agents that are due now, and wait for them. This is one cycle; it works with "
+           "or without a running node.",
            "boyd cycle --json");
   kernel_option(cycle);
   cycle->footer(
@@ -164,8 +177,12 @@ void command_line::add_service_verbs() {
                    "Run one agent now, whatever its schedule, and show its output. Works with or "
                    "without a running node.",
                    "boyd run daily-report \"only the last hour\"");
-  run->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
-  run->add_option("message", args.message, "Text to append to the prompt")->type_name("MESSAGE");
+  run->add_option("agent", args.agent, "Name of the agent (list: boyd agents)")
+      ->required()
+      ->type_name("AGENT");
+  run->add_option("message", args.message,
+                  "Text to append to the prompt (a command gets it on its input)")
+      ->type_name("MESSAGE");
   kernel_option(run);
   run->footer("Exit codes: 0 done, 5 not started (busy or paused). If the run fails: the exit code "
               "of its program, or 1.");
@@ -176,7 +193,7 @@ void command_line::add_service_verbs() {
                    "Keep the display up to date on the whole screen; q ends it");
   status->add_flag("--parts", args.parts, "Also show the parts of the node if all are well");
   auto* agents =
-      verb(app, "agents", "List agents, or show one (default command: ls).", "boyd agents");
+      verb(app, "agents", "List, show, add or remove agents (default command: ls).", "boyd agents");
   kernel_option(agents);
   auto* list = verb(*agents, "ls", "List agents with executor, limits, last result and next run.",
                     "boyd agents ls --kernel default");
@@ -185,7 +202,9 @@ void command_line::add_service_verbs() {
                "or ACTIVE.");
   auto* agent = verb(*agents, "show", "Show one agent: schedule, limits, tools and latest runs.",
                      "boyd agents show daily-report");
-  agent->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
+  agent->add_option("agent", args.agent, "Name of the agent (list: boyd agents)")
+      ->required()
+      ->type_name("AGENT");
   kernel_option(agent);
   add_agent_edits(*agents, args, std::bind_front(&command_line::verb, this));
 }
@@ -210,7 +229,8 @@ void command_line::add_actor_verbs() {
 
 void command_line::add_dispatch_verbs() {
   auto* d = verb(app, "dispatches",
-                 "Inspect and change runs (dispatches in the queue; default command: ls).",
+                 "List, show, repeat or cancel runs (default command: ls). In the queue a run is a "
+                 "dispatch.",
                  "boyd dispatches ls");
   const auto list_options = [this](CLI::App* a) {
     kernel_option(a, "Only this kernel (default: all kernels)");
@@ -334,7 +354,9 @@ void command_line::add_state_verbs() {
   for (auto* a : {show, log, diff})
     kernel_option(a);
   path(show);
-  show->add_option("--at", args.at, "A time (RFC 3339), a cycle or a commit")->type_name("POINT");
+  show->add_option("--at", args.at,
+                   std::string("A cycle, a commit or a time: ") + plan::human_time_forms)
+      ->type_name("POINT");
   log->add_option("--path", args.path, "Only commits that change this file")->type_name("FILE");
   limit_option(log);
   diff->add_option("from", args.from, "A time, a cycle or a commit")->type_name("FROM");
@@ -412,9 +434,10 @@ void command_line::add_memory_verbs() {
 }
 
 void command_line::add_context_verbs() {
-  auto* c = verb(app, "context",
-                 "Manage the references that all agents of a kernel read (default command: ls).",
-                 "boyd context add @README.md '#docs'");
+  auto* c =
+      verb(app, "context",
+           "Manage the files and command outputs that every agent reads (default command: ls).",
+           "boyd context add @README.md '#docs'");
   auto* list =
       verb(*c, "ls", "List the references that all agents of the kernel read.", "boyd context ls");
   auto* add = verb(*c, "add", "Add references.",
@@ -471,7 +494,8 @@ void command_line::add_question_verbs() {
   auto* why =
       verb(app, "why", "Explain why an agent or kernel ran or did not run, and when it runs next.",
            "boyd why daily-report --at \"yesterday 10:00\"");
-  why->add_option("agent", args.agent, "The agent (default: the kernel)")->type_name("AGENT");
+  why->add_option("agent", args.agent, "Name of the agent (default: the kernel)")
+      ->type_name("AGENT");
   why->add_option("--at", args.at,
                   std::string("The scheduled run at this time: ") + plan::human_time_forms)
       ->type_name("TIME");
@@ -487,7 +511,7 @@ void command_line::add_question_verbs() {
                     "boyd cost --by model --from 2026-02-01");
   one_of(cost->add_option("--by", args.by, "Group by (default: agent)"),
          {"agent", "model", "day", "call"});
-  cost->add_option("--from", args.from,
+  cost->add_option("--from,--since", args.from,
                    "First day, in UTC (default: today; with --by day: 29 days ago)")
       ->type_name("DAY");
   cost->add_option("--to", args.to, "Last day, in UTC (default: today)")->type_name("DAY");
@@ -495,11 +519,12 @@ void command_line::add_question_verbs() {
   kernel_option(cost, "Only this kernel (default: all kernels)");
   add_release(*cost);
   auto* pause = verb(app, "pause", "Pause the kernel or one agent until `boyd resume`.",
-                     "boyd pause --agent daily-report --reason \"on holiday\"");
+                     "boyd pause daily-report --reason \"on holiday\"");
   pause->add_option("--reason", args.reason, "Shown in status and why")->type_name("TEXT");
-  auto* resume = verb(app, "resume", "End a pause.", "boyd resume --agent daily-report");
+  auto* resume = verb(app, "resume", "End a pause.", "boyd resume daily-report");
   for (auto* a : {pause, resume})
-    a->add_option("--agent", args.agent, "Only this agent")->type_name("ID");
+    a->add_option("agent,--agent", args.agent, "Only this agent (default: the kernel)")
+        ->type_name("AGENT");
   for (auto* a : {why, plan, pause, resume})
     kernel_option(a);
 }
@@ -536,8 +561,8 @@ void command_line::add_tool_verbs() {
       ->check(not_empty)
       ->type_name("NAME");
   auto* selftest = verb(app, "selftest",
-                        "Test this program on this machine, in a scratch home: its crash safety, "
-                        "or 30 days of learning.",
+                        "Test this program on this machine, in a scratch home: its crash safety in "
+                        "20 seconds, or 30 simulated days of learning.",
                         "boyd selftest --crash --seconds 60 --dir /srv/boyd");
   selftest->add_flag("--crash", args.crash,
                      "Kill cycles and busy nodes at random moments, then check what survived");
@@ -568,7 +593,8 @@ void command_line::add_tool_verbs() {
 }
 
 void command_line::add_chaos_verbs() {
-  auto* c = verb(app, "chaos", "Inject faults into a test node (default command: status).",
+  auto* c = verb(app, "chaos",
+                 "Make your own node fail on purpose, to test it (default command: status).",
                  "boyd chaos inject store.apply --error --count 3");
   formatter->common[verb(*c, "ls", "List all fault points and their faults; needs no node.",
                          "boyd chaos ls")] = json_option;
@@ -713,7 +739,10 @@ result<cli_outcome> parse_command_line(int given_count, const char* const* given
     out.text = std::string(e.what()) + "\n";
     return out;
   } catch (const CLI::ParseError& e) {
-    return fail(usage_error(line.app, e));
+    auto told = usage_error(line.app, e);
+    if (const auto meant = line.meant_choice(); !meant.empty())
+      told.next = "did you mean " + meant + "?";
+    return fail(std::move(told));
   }
   out.args = line.args;
   out.args.verb = standard_verb(out.args.verb);

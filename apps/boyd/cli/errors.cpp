@@ -33,8 +33,8 @@ std::string meant_by(const std::string& word) {
       {"create", "agents add NAME"},
       {"daemon", "node --background"},
       {"delete", "agents rm AGENT"},
-      {"disable", "pause --agent AGENT"},
-      {"enable", "resume --agent AGENT"},
+      {"disable", "pause AGENT"},
+      {"enable", "resume AGENT"},
       {"exec", "run AGENT"},
       {"history", "dispatches ls"},
       {"jobs", "dispatches ls"},
@@ -91,6 +91,15 @@ std::string meant_by(const std::string& word, const std::vector<std::string>& ve
   return {};
 }
 
+/// Whether the family can show one of its things: it has a verb `show` that takes a name.
+bool shows_one(const CLI::App& family) {
+  const auto shows =
+      family.get_subcommands([](const CLI::App* a) { return a->get_name() == "show"; });
+  return !shows.empty() &&
+         std::ranges::any_of(shows.front()->get_options(),
+                             [](const CLI::Option* o) { return o->get_positional(); });
+}
+
 error unknown_verb(const std::string& word, const CLI::App& parent) {
   const auto names = verbs_of(parent);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
@@ -98,6 +107,10 @@ error unknown_verb(const std::string& word, const CLI::App& parent) {
   auto close = is_first ? meant_by(word) : meant_by(word, names);
   if (close.empty())
     close = nearest(word, candidates);
+  if (close.empty() && !is_first && shows_one(parent))
+    close = "show " + shell_word(word);
+  if (parent.get_name() == "cost" && (word == "today" || word == "yesterday"))
+    close = word == "today" ? "--from today" : "--from yesterday --to yesterday";
   const auto prefix = is_first ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
   std::string next =
       close.empty() ? prefix + "--help lists the commands" : "did you mean: " + prefix + close;
@@ -170,7 +183,12 @@ error usage_error(const CLI::App& app, const CLI::ParseError& e) {
     std::string words = extra.size() == 1 ? "unexpected argument:" : "unexpected arguments:";
     for (const auto& word : extra)
       words += " " + word;
-    return {errc::invalid_argument, std::move(words), {}, "see: " + path + " --help"};
+    const bool is_count = at->get_name() == "next" && extra.size() == 1 &&
+                          extra.front().find_first_not_of("0123456789") == std::string::npos;
+    return {errc::invalid_argument,
+            std::move(words),
+            {},
+            is_count ? "did you mean -n " + extra.front() + "?" : "see: " + path + " --help"};
   }
   if (auto half = e.get_name() == "RequiredError" ? half_of_entry(*at, path) : std::nullopt)
     return std::move(*half);

@@ -87,9 +87,10 @@ help_formatter::help_formatter() {
 
 std::string help_formatter::make_footer(const CLI::App* app) const {
   const auto it = common.find(app);
-  auto lines = it == common.end() || it->second.empty()
-                   ? std::string()
-                   : "Global options (before or after the command):\n" + it->second;
+  auto lines =
+      it == common.end() || it->second.empty()
+          ? std::string()
+          : "Global options (before or after the command; more: boyd --help):\n" + it->second;
   const auto own = CLI::Formatter::make_footer(app);
   if (app->get_parent() == nullptr)
     return "Help on a command: boyd COMMAND --help\n" + own;

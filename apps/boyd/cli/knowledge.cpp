@@ -18,7 +18,7 @@ void run_argument(CLI::App* a, arguments& args) {
 }
 
 void limit_option(CLI::App* a, arguments& args, const std::string& help) {
-  a->add_option("--limit", args.limit, help)
+  a->add_option("-n,--limit", args.limit, help)
       ->check(CLI::Range(std::size_t{1}, most_rows))
       ->type_name("N");
 }
@@ -31,7 +31,9 @@ void since_option(CLI::App* a, arguments& args, const std::string& help) {
 
 void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto* kg =
-      verb(app, "kg", "Query the log of facts (default command: learned).", "boyd kg why last");
+      verb(app, "kg",
+           "Query the log of facts: what runs read, used and caused (default command: learned).",
+           "boyd kg why last");
   run_argument(verb(*kg, "trace", "Show the context and skills that a run read, used and followed.",
                     "boyd kg trace last"),
                args);
@@ -61,9 +63,12 @@ void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb)
   limit_option(query, args, "Maximum number of facts (default: 50)");
   verb(*kg, "verify", "Verify that no fact was changed or removed.", "boyd kg verify");
 
-  auto* graph = verb(app, "graph", "Draw the facts: the newest ones, or those around one item.",
-                     "boyd graph --dot --around skill_release-notes | dot -Tsvg > graph.svg");
+  auto* graph =
+      verb(app, "graph",
+           "Draw what runs read, used and caused: the newest facts, or those around one item.",
+           "boyd graph --dot --around skill_release-notes | dot -Tsvg > graph.svg");
   auto* group = graph->add_option_group("form");
+  group->set_help_flag(); // the verb has one
   group->add_flag_callback(
       "--mermaid", [&args] { args.format = "mermaid"; }, "Print Mermaid");
   group->add_flag_callback(

@@ -99,7 +99,7 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
   if (!flag_in(a, "enabled", true))
     s.line("state", "disabled");
   if (const auto paused = text_of(a, "paused"); !paused.empty())
-    s.line("state", "paused: " + paused + as_hint("; to end the pause: boyd resume --agent ") +
+    s.line("state", "paused: " + paused + as_hint("; to end the pause: boyd resume ") +
                         text_of(a, "agent_id"));
   s.line("executor", text_of(a, "executor"));
   s.line("schedule", text_of(schedule, "expression") + " (" + text_of(schedule, "tz") + ")" +

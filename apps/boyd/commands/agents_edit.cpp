@@ -4,12 +4,18 @@
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "../unread_items.hpp"
 #include "adapters/posix/home_lock.hpp"
+#include "adapters/tz/zones.hpp"
 #include "asking.hpp"
+#include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
+#include "boyd/plan/next_run.hpp"
+#include "boyd/plan/schedule.hpp"
+#include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "commands.hpp"
 
@@ -139,42 +145,6 @@ bool has_executor(const arguments& args) {
          !args.new_agent.adapter.empty();
 }
 
-/// What was not given is asked for.
-void ask_for_rest(arguments& args, const config::kernel& k) {
-  auto& o = args.new_agent;
-  if (args.agent.empty())
-    args.agent = ask_person("Name of the agent", "", [&](const std::string& name) -> std::string {
-      if (name.empty())
-        return "A name is needed: letters, digits, '.', '_' and '-'.";
-      return config::find_agent(k, name) == nullptr ? "" : "This name is taken.";
-    });
-  if (has_executor(args))
-    return;
-  const auto kind =
-      ask_person("What runs it: command, chat or cli", "command", [](const std::string& answer) {
-        return answer == "command" || answer == "chat" || answer == "cli"
-                   ? std::string()
-                   : std::string("Write command (a program), chat (a model) or cli (claude, codex, "
-                                 "…).");
-      });
-  const auto needed = [](const std::string& answer) {
-    return answer.empty() ? std::string("An answer is needed.") : std::string();
-  };
-  if (kind == "command")
-    o.shell = ask_person("Command", "", needed);
-  else if (kind == "chat")
-    args.provider = ask_person("Provider (a name under `providers`)", "", needed);
-  else
-    o.adapter = ask_person("Which one: claude, codex, gemini, …", "claude", needed);
-  if (kind != "command")
-    args.model = ask_person("Model (nothing: the usual one)", "");
-  if (o.prompt.empty() && o.prompt_file.empty())
-    o.prompt = ask_person("Prompt", "");
-  if (args.schedule.empty())
-    args.schedule =
-        ask_person("Schedule (nothing: with every cycle of the kernel)", "", problem_of_schedule);
-}
-
 constexpr const char* added_schema = "boyd.agent_added/1";
 
 void tell(const arguments& args, const place& where, const std::string& schema, const char* word,
@@ -189,9 +159,9 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
   print(std::string(word) + " " + k.kernel_id + "/" + agent + " in " + path + "\n");
   const auto owner = adapters::read_home_owner(where.home);
   if (owner && *owner)
-    print(as_hint("Next: boyd reload (the running node still has the old configuration)\n"));
+    print(as_hint("next: boyd reload (the running node still has the old configuration)\n"));
   else if (schema == added_schema)
-    print(as_hint("Next: boyd run ") + shell_word(agent) + "\n");
+    print(as_hint("next: boyd run ") + shell_word(agent) + "\n");
 }
 
 /// A schedule that its kernel's cycles cannot keep is told at once.
@@ -203,7 +173,31 @@ void warn_of_schedule(const opened_file& f, const std::string& edited, std::size
       "kernels[" + std::to_string(kernel) + "].agents[" + std::to_string(at) + "].schedule";
   for (const auto& w : judge_configuration_to_ask(f.path, edited, *p.files, *p.zones).warnings)
     if (w.key == key)
-      print_note("warning: " + w.problem + "; expected " + w.expected);
+      print_error({errc::invalid_configuration,
+                   "warning: " + w.problem,
+                   {},
+                   "set " + w.expected + " of " + f.path});
+}
+
+/// When the agent of the new configuration runs, for a person.
+std::string when_it_runs(const arguments& args, const config::kernel& k, const std::string& agent,
+                         const ports& p) {
+  const auto* a = config::find_agent(k, agent);
+  if (a == nullptr || !a->enabled)
+    return {};
+  if (!a->when)
+    return "It runs in every cycle of its kernel (" + k.when.expression + ").\n";
+  const auto cycles = plan::schedule_rule::make(k.when, *p.zones);
+  const auto own = plan::schedule_rule::make(*a->when, *p.zones);
+  if (!cycles || !own)
+    return {};
+  const auto times = plan::fire_times(k, a, *cycles, &*own, p.clock->now(), 1);
+  if (times.empty())
+    return {};
+  const auto zone = args.utc ? std::string("UTC") : adapters::local_zone_name();
+  return "Runs next: " + moment_of(json{{"at", format_rfc3339(times.front().at)}}, "at") +
+         (a->when->tz == zone ? "" : " (the schedule is in " + a->when->tz + ", the kernel's tz)") +
+         "\n";
 }
 
 /// The configuration that the edited file would be.
@@ -231,8 +225,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> flags{{
 }};
 
 /// What is wrong with a flag, in a file that was right without it; nothing where it is none's.
-std::optional<error> error_of_flag(const opened_file& f, const std::string& edited,
-                                   const ports& p) {
+/// `only`: of this flag; empty: of any.
+std::optional<error> error_of_flag(const opened_file& f, const std::string& edited, const ports& p,
+                                   std::string_view only = {}) {
   const auto judged = judge_configuration_to_ask(f.path, edited, *p.files, *p.zones);
   for (const auto& found : judged.findings) {
     const auto agent = found.key.find(".agents[");
@@ -241,7 +236,8 @@ std::optional<error> error_of_flag(const opened_file& f, const std::string& edit
       continue;
     const auto key = std::string_view(found.key).substr(dot + 2);
     for (const auto& [name, flag] : flags)
-      if (key == name || key.starts_with(std::string(name) + "."))
+      if ((only.empty() || flag == only) &&
+          (key == name || key.starts_with(std::string(name) + ".")))
         return error{errc::invalid_argument,
                      std::string(flag) + ": " + found.problem,
                      {},
@@ -252,6 +248,125 @@ std::optional<error> error_of_flag(const opened_file& f, const std::string& edit
   return std::nullopt;
 }
 
+/// A line for a shell in the place of a program: nobody would split it, or make its pipes.
+bool is_shell_line(const std::string& program) {
+  std::error_code failed;
+  return program.find_first_of(" |&;<>$`") != std::string::npos &&
+         !std::filesystem::exists(program, failed);
+}
+
+/// Of a new agent there is a name, and what runs it.
+result<void> check_command(const arguments& args) {
+  const auto name = args.agent.empty() ? std::string("NAME") : shell_word(args.agent);
+  const auto add = "  boyd agents add " + name + " ";
+  if (args.agent.empty() || !has_executor(args))
+    return fail(errc::invalid_argument,
+                args.agent.empty() ? "the agent needs a name" : "nothing says what runs the agent",
+                {},
+                "choose a program, a line for the shell, an AI model or an AI tool:\n" + add +
+                    "-- PROGRAM ARGUMENT…\n" + add + "--shell 'LINE'\n" + add +
+                    "--provider NAME --prompt TEXT\n" + add + "--adapter claude --prompt TEXT");
+  if (!args.message.empty() && is_shell_line(args.message.front()))
+    return fail(errc::invalid_argument, "this is no program, but a line for the shell",
+                args.message.front(),
+                "to run it with the shell:\n" + add + "--shell " +
+                    shell_word(args.message.size() == 1 ? args.message.front() : "LINE"));
+  return {};
+}
+
+/// Asks for what was not given, and checks each answer before the next question.
+class agent_questions {
+ public:
+  agent_questions(arguments& args, const opened_file& f, std::size_t kernel, const ports& p)
+      : args_(args), file_(f), kernel_(kernel), ports_(p) {}
+
+  /// False when the input ended before the last answer.
+  bool ask() {
+    auto& o = args_.new_agent;
+    if (args_.agent.empty() &&
+        !ask_person(args_.agent, "Name of the agent", "",
+                    [&](const std::string& name) { return problem_of_agent(name); }))
+      return false;
+    if (has_executor(args_))
+      return true;
+    if (!ask_for_executor())
+      return false;
+    if (o.prompt.empty() && o.prompt_file.empty() && !ask_person(o.prompt, "Prompt", ""))
+      return false;
+    return !args_.schedule.empty() ||
+           ask_person(args_.schedule, "Schedule (nothing: with every cycle of the kernel)", "",
+                      problem_of_schedule);
+  }
+
+ private:
+  std::string problem_of_agent(const std::string& name) const {
+    if (auto problem = problem_of_name(name); !problem.empty())
+      return problem;
+    return config::find_agent(file_.settings->kernels[kernel_], name) == nullptr
+               ? ""
+               : "This name is taken.";
+  }
+
+  bool ask_for_executor() {
+    auto& o = args_.new_agent;
+    std::string kind;
+    if (!ask_person(kind,
+                    "What runs it? command = a program, chat = an AI model, cli = an AI tool such "
+                    "as claude",
+                    "command", [&](const std::string& answer) { return problem_of_kind(answer); }))
+      return false;
+    if (kind == "command")
+      return ask_person(o.shell, "Command", "", [](const std::string& answer) {
+        return answer.empty() ? std::string("An answer is needed.") : std::string();
+      });
+    std::string providers;
+    for (const auto& provider : file_.settings->providers)
+      providers += (providers.empty() ? "" : ", ") + provider.provider_id;
+    const bool named =
+        kind == "chat"
+            ? ask_person(args_.provider, "Provider (" + providers + ")",
+                         file_.settings->providers.front().provider_id,
+                         [&](const std::string& answer) {
+                           return problem_of(&arguments::provider, answer, "--provider");
+                         })
+            : ask_person(o.adapter, "Which one (claude, codex, gemini, goose or opencode)",
+                         "claude", [&](const std::string& answer) {
+                           auto tried = args_;
+                           tried.new_agent.adapter = answer;
+                           return problem_of_flag(tried, "--adapter");
+                         });
+    return named && ask_person(args_.model, "Model (nothing: the usual one)", "");
+  }
+
+  std::string problem_of_kind(const std::string& answer) const {
+    if (answer == "chat" && file_.settings->providers.empty())
+      return "No provider of AI models is configured yet (providers in " + file_.path +
+             "); command and cli need none.";
+    return answer == "command" || answer == "chat" || answer == "cli"
+               ? ""
+               : "Write command, chat or cli.";
+  }
+
+  std::string problem_of(std::string arguments::*member, const std::string& answer,
+                         std::string_view flag) const {
+    auto tried = args_;
+    tried.*member = answer;
+    return problem_of_flag(tried, flag);
+  }
+
+  /// What the file would have against the value of this flag.
+  std::string problem_of_flag(const arguments& tried, std::string_view flag) const {
+    const auto edited = with_agent(file_.path, file_.text, kernel_, text_of_agent(tried));
+    const auto found = edited ? error_of_flag(file_, *edited, ports_, flag) : std::nullopt;
+    return found ? found->what + "; " + found->next : "";
+  }
+
+  arguments& args_;
+  const opened_file& file_;
+  std::size_t kernel_;
+  const ports& ports_;
+};
+
 result<int> add(arguments args, const place& where, const ports& p) {
   const auto f = open_file_of(where, p);
   if (!f)
@@ -260,15 +375,16 @@ result<int> add(arguments args, const place& where, const ports& p) {
   if (!kernel)
     return fail(kernel.error());
   const auto& k = f->settings->kernels[*kernel];
-  if (can_ask(args))
-    ask_for_rest(args, k);
-  if (args.agent.empty() || !has_executor(args))
-    return fail(errc::invalid_argument,
-                args.agent.empty() ? "the agent needs a name" : "nothing says what runs the agent",
-                {}, "boyd agents add NAME -- PROGRAM ARGUMENT…, or with --provider or --adapter");
   if (config::find_agent(k, args.agent) != nullptr)
     return fail(errc::invalid_argument, "the agent is there already: " + args.agent, f->path,
                 "choose another name, or edit the file");
+  if (!args.agent.empty() && !is_valid_name(args.agent))
+    return fail(errc::invalid_argument, "\"" + args.agent + "\" is not a valid name", {},
+                problem_of_name(args.agent));
+  if (can_ask(args) && !agent_questions(args, *f, *kernel, p).ask())
+    return fail(unanswered());
+  if (auto whole = check_command(args); !whole)
+    return fail(std::move(whole.error()));
   const auto text = text_of_agent(args);
   auto edited = with_agent(f->path, f->text, *kernel, text);
   if (!edited)
@@ -285,6 +401,9 @@ result<int> add(arguments args, const place& where, const ports& p) {
   if (auto written = replace(*f, *edited, p); !written)
     return fail(std::move(written.error()));
   tell(args, where, added_schema, "Added", k, args.agent, f->path);
+  if (!args.json)
+    print(folded(when_it_runs(args, (*now)->kernels.at(*kernel), args.agent, p),
+                 terminal_of_stdout(args)));
   warn_of_schedule(*f, *edited, *kernel, **now, args.agent, p);
   const auto prefix = "kernels[" + std::to_string(*kernel) + "].";
   for (const auto& w : unread_items(**now, where, args.agent))
@@ -400,8 +519,11 @@ result<int> remove(const arguments& args, const place& where, const ports& p) {
     return fail(errc::bug, "the edited file would not mean what was asked for, and is not written",
                 f->path, "remove the agent by hand");
   const bool cancels = f->settings->node_settings.store == embedded_store;
-  if (auto agreed = agree(args, "Remove agent " + args.agent + " from " + f->path +
-                                    (cancels ? ", and cancel its queued runs?" : "?"));
+  if (auto agreed = agree(args,
+                          "Remove agent " + args.agent + " from " + f->path +
+                              (cancels ? ", and cancel its queued runs?" : "?"),
+                          "agents rm " + shell_word(args.agent) +
+                              (args.kernel.empty() ? "" : " --kernel " + shell_word(args.kernel)));
       !agreed)
     return fail(std::move(agreed.error()));
   return remove_with_runs(args, where, p, *f, k, *edited);

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* manifest_schema = "boyd.backup_manifest/1";
 
 tl::unexpected<error> not_a_backup() {
-  return fail(errc::corrupt, "not a Boyd backup: the list of files is missing", {},
+  return fail(errc::corrupt, "this is not a Boyd backup: the list of files is missing", {},
               "use a file made by: boyd backup");
 }
 

@@ -58,7 +58,7 @@ void render_file(const json& file, const terminal& t) {
   for (const auto& c : changes)
     if (c.is_string())
       print(folded("  " + one_line(c.get<std::string>(), line_characters), t) + "\n");
-  warn("Apply them with: boyd reload");
+  warn(as_hint("next: boyd reload (applies them)"));
 }
 
 /// Why an agent does not run, in a column: what tells most stands first.

@@ -61,12 +61,13 @@ constexpr const char* configuration_check = "configuration";
 constexpr const char* graph_check = "knowledge graph";
 constexpr const char* after_cut = "find the cause; then stop the node and restore the file from a "
                                   "backup, or accept the loss: boyd doctor --accept-graph";
+constexpr const char* no_root = "to have all limits, run the node as a user other than root";
 constexpr const char* mend_first = "fix the configuration, then run: boyd doctor";
 
 /// One thing that was looked at.
 struct finding {
   std::string name;
-  std::string state; ///< ok | warn | fail
+  std::string state; ///< ok | note | warn | fail
   std::string what;
   std::string next;
 };
@@ -132,7 +133,7 @@ class doctor {
     if ((info.st_mode & others) != 0)
       return add("home", "warn", where_.home + " is accessible to other users",
                  "chmod 0700 " + where_.home);
-    add("home", "ok", where_.home + ", accessible to its owner only");
+    add("home", "ok", where_.home + ", only its owner can read it");
   }
 
   void configuration() {
@@ -151,7 +152,7 @@ class doctor {
     if (auto zone = ports_.zones->find("Europe/Berlin"); !zone)
       return add("time zones", "warn", zone.error().what,
                  "only UTC works; install the package tzdata");
-    add("time zones", "ok", "schedules can use every time zone");
+    add("time zones", "ok", "the time zone database is installed");
   }
 
   void disk() {
@@ -173,7 +174,7 @@ class doctor {
     auto answer = adapters::control_call(where_.layout().control_socket(),
                                          {"GET", "/readyz", {}, {}}, socket_limit);
     if (!*owner && !answer)
-      return add("node", "ok", "not running, so nothing runs by schedule",
+      return add("node", "note", "not running, so nothing runs by schedule",
                  "start it with: boyd node");
     const auto who = *owner ? "process " + std::to_string((*owner)->pid) : std::string("a node");
     if (!answer && answer.error().code == errc::not_found)
@@ -366,7 +367,7 @@ class doctor {
       return add(check, "fail", log + ": " + told(report->problems),
                  "do not trust these lines; stop the node, then restore a good copy from a backup, "
                  "or move the files away to begin a new log");
-    const auto sound = std::to_string(report->facts) + " facts, complete and unchanged";
+    const auto sound = std::to_string(report->facts) + " facts, hash chain whole";
     if (report->ends_within_line && !running_)
       return add(check, "warn", sound + "; the last line is incomplete",
                  "no action needed: the next start moves it to a .torn file");
@@ -483,7 +484,9 @@ class doctor {
         ports_.files, ports_.clock, ports_.random, where_.home, *id, {}, false});
     if (auto original = claim.check_original(open);
         !original && original.error().code == errc::invalid_configuration)
-      add("home", original.error());
+      // Beside the home, which is the first thing that was looked at.
+      findings_.insert(findings_.begin() + 1,
+                       {"identity", "fail", original.error().what, original.error().next});
   }
 
   /// What somebody has removed from the database's schema, or added to it.
@@ -501,7 +504,7 @@ class doctor {
     for (const auto& line : *found)
       add("store schema", line.starts_with("trigger ") ? "warn" : "fail", line, next);
     if (found->empty())
-      add("store schema", "ok", "the tables are those of this version");
+      add("store schema", "ok", "the database matches this version");
   }
 
   /// Finished work of which the database has only the end.
@@ -551,7 +554,7 @@ class doctor {
     if (s->ended->exit_code != 0)
       return add("processes", "fail", "cannot run a test program: " + s->ended->start_error,
                  "check the limits on processes and open files (ulimit -a)");
-    add("processes", "ok", "programs of agents can be started");
+    add("processes", "ok", "agents can start programs");
   }
 
   /// What keeps agents' programs in on this machine, and whether it is enough for those that
@@ -560,9 +563,11 @@ class doctor {
     const auto can = adapters::probe_sandbox();
     const bool confines = can.landlock_abi > 0 || !can.bubblewrap.empty();
     add("sandbox", confines ? "ok" : "warn",
-        (confines ? "programs of agents can be confined: " : "files are not protected: ") +
+        (confines ? "agents can be sandboxed: " : "files are not protected: ") +
             exec::describe(can),
-        confines ? "" : "install bubblewrap, or use a kernel with Landlock");
+        !confines  ? "install bubblewrap, or use a kernel with Landlock"
+        : can.root ? no_root
+                   : "");
     std::map<std::string, std::string> lacking; // by what is not enforced: for whom
     each_agent([&](const config::kernel& k, const config::agent& a) {
       if (!has_programs(a))
@@ -580,7 +585,9 @@ class doctor {
     });
     for (const auto& [lack, agents] : lacking)
       add("sandbox", "warn", "not enforced for " + agents + ": " + lack,
-          can.bubblewrap.empty() ? "install bubblewrap, or run them as a separate user" : "");
+          lack.starts_with("running as root") ? no_root
+          : can.bubblewrap.empty()            ? "install bubblewrap, or run them as a separate user"
+                                              : "");
   }
 
   /// Where agents work: a run in a directory that is not there fails.
@@ -624,7 +631,8 @@ class doctor {
 json to_json(const std::vector<finding>& findings, const std::string& home, bool ok) {
   json rows = json::array();
   for (const auto& f : findings)
-    rows.push_back({{"name", f.name}, {"state", f.state}, {"what", f.what}, {"next", f.next}});
+    rows.push_back(
+        {{"name", f.name}, {"state", f.state}, {"what", f.what}, {"next", as_hint(f.next)}});
   return {{"schema", "boyd.doctor/1"}, {"home", home}, {"ok", ok}, {"checks", std::move(rows)}};
 }
 

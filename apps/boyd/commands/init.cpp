@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../home.hpp"
 #include "../person.hpp"
 #include "../signals.hpp"
@@ -6,8 +7,10 @@
 #include "../terminal.hpp"
 #include "adapters/libgit2/repository.hpp"
 #include "adapters/posix/home_lock.hpp"
+#include "adapters/tz/zones.hpp"
 #include "boyd/config/cron.hpp"
 #include "boyd/config/load.hpp"
+#include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
@@ -48,19 +51,28 @@ struct init_report {
   void note(const std::string& path, bool made) { items.emplace_back(path, made); }
 };
 
-/// Puts a name and a schedule into the first kernel of the standard file.
-std::string with_answers(std::string text, const std::string& name, const std::string& schedule) {
-  constexpr std::string_view id_line = "  - kernel_id: default\n";
+/// Puts a name, a schedule and a time zone into the first kernel of the standard file.
+std::string with_answers(std::string text, const std::string& name, const std::string& schedule,
+                         const std::string& zone) {
+  constexpr std::string_view id = "kernel_id: default\n";
   constexpr std::string_view schedule_key = "    schedule: ";
+  constexpr std::string_view zone_value = "    tz: UTC";
+  if (const auto at = text.find(zone_value); at != std::string::npos && zone != "UTC") {
+    const auto begin = at + zone_value.size() - 3;
+    // The comment behind it stays in its column while there is room.
+    const auto blanks = text.find_first_not_of(' ', begin + 3) - begin;
+    text.replace(begin, blanks,
+                 zone + std::string(blanks > zone.size() ? blanks - zone.size() : 1, ' '));
+  }
   if (!schedule.empty())
     if (const auto at = text.find(schedule_key); at != std::string::npos) {
       const auto begin = at + schedule_key.size();
       const auto end = text.find('"', begin + 1) + 1;
       text.replace(begin, end - begin, nlohmann::json(schedule).dump());
     }
-  if (!name.empty())
-    if (const auto at = text.find(id_line); at != std::string::npos)
-      text.insert(at + id_line.size(), "    name: " + nlohmann::json(name).dump() + "\n");
+  if (!name.empty() && name != "default")
+    if (const auto at = text.find(id); at != std::string::npos)
+      text.replace(at, id.size(), "kernel_id: " + nlohmann::json(name).dump() + "\n");
   return text;
 }
 
@@ -69,19 +81,23 @@ std::string with_answers(std::string text, const std::string& name, const std::s
 result<std::string> standard_text(const arguments& args) {
   auto name = args.name;
   auto schedule = args.schedule;
+  const auto zone = adapters::local_zone_name();
   if (can_ask(args)) {
-    if (name.empty())
-      name = ask_person("Name of the kernel", "default");
-    if (schedule.empty())
-      schedule =
-          ask_person("Schedule (cron, @hourly, @every 30s)", "*/10 * * * *", problem_of_schedule);
+    if (name.empty() && !ask_person(name, "Name of the kernel", "default", problem_of_name))
+      return fail(unanswered());
+    if (schedule.empty() &&
+        !ask_person(schedule, "Schedule, in the time zone " + zone + " (cron, @hourly, @every 30s)",
+                    "*/10 * * * *", problem_of_schedule))
+      return fail(unanswered());
   }
+  if (!name.empty() && !is_valid_name(name))
+    return fail(errc::invalid_argument, "this name cannot be a kernel's",
+                "--name " + nlohmann::json(name).dump(), problem_of_name(name));
   if (!schedule.empty())
     if (auto fields = config::parse_cron(schedule); !fields)
       return fail(errc::invalid_argument, "not a schedule: " + fields.error().what,
-                  "--schedule " + nlohmann::json(schedule).dump(),
-                  "e.g. --schedule \"*/10 * * * *\", --schedule @hourly");
-  return with_answers(config::default_yaml(), name, schedule);
+                  "--schedule " + nlohmann::json(schedule).dump(), fields.error().next);
+  return with_answers(config::default_yaml(), name, schedule, zone);
 }
 
 /// The text of the new boyd.yaml, and what it must mean when it is a copy.
@@ -304,11 +320,13 @@ void print_report(const arguments& args, const place& where, const init_report& 
   for (const auto& [path, is_new] : report.items)
     print("  " + t.paint(is_new ? colour::good : colour::faint, is_new ? "made " : "kept ") + path +
           "\n");
-  const auto boyd = "boyd --home " + where.home +
-                    (where.has_own_config() ? " --config " + where.config_path : "") + " ";
-  print("Next:\n  " + boyd + "cycle        run one cycle now\n  " + boyd +
-        "node         follow the schedule\n  " + boyd + "status       show the state\n  edit " +
-        where.config_path + "\n");
+  print("next:\n");
+  for (const auto& [command, what] :
+       std::vector<std::pair<std::string, std::string>>{{"cycle", "run one cycle now"},
+                                                        {"node", "follow the schedule"},
+                                                        {"status", "show the state"}})
+    print("  " + as_hint("boyd " + command) + std::string(13 - command.size(), ' ') + what + "\n");
+  print("  edit " + where.config_path + "\n");
 }
 
 /// A copy is the file as it is: what is asked for besides would be lost.

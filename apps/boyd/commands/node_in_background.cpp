@@ -173,16 +173,22 @@ result<std::optional<int>> wait_for_answer(const place& where, pid_t pid, signal
   }
 }
 
-/// Its words, then that it did not start.
+/// Its words, then that it did not start. What its log has far in are commands to copy.
 int report_end(int code, const std::vector<std::string>& lines, const std::string& log,
                const arguments& args) {
   for (const auto& line : lines) {
-    const auto shown = folded("  " + printable(line), terminal_of_stderr(args)) + "\n";
+    const auto text = "  " + printable(line);
+    const auto shown =
+        (line.starts_with("    ") ? text : folded(text, terminal_of_stderr(args))) + "\n";
     std::fwrite(shown.data(), 1, shown.size(), stderr);
   }
-  report({errc::io_error, "the node did not start (exit code " + std::to_string(code) + ")", log,
-          lines.empty() ? "start it in the foreground: boyd node" : "its last words stand above"},
-         args.json);
+  const error e{errc::io_error,
+                lines.empty() ? "the node did not start (exit code " + std::to_string(code) + ")"
+                              : "the node did not start; the reason is above",
+                "log: " + log, lines.empty() ? "start it in the foreground: boyd node" : ""};
+  print_error(e);
+  if (args.json)
+    print(error_json(e) + "\n");
   return code == exit_code::ok ? exit_code::failure : code;
 }
 

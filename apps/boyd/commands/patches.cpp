@@ -143,8 +143,11 @@ int apply(const arguments& args, const kept_patch& p, const home_layout& home, c
 
 int discard(const arguments& args, const kept_patch& p, file_system& files) {
   if (!p.applied_at)
-    if (auto agreed = agree(args, "Remove this patch of " + p.agent_id + " (" + change_of(p) +
-                                      ")? Nothing else has these changes.");
+    if (auto agreed = agree(args,
+                            "Remove this patch of " + p.agent_id + " (" + change_of(p) +
+                                ")? Nothing else has these changes.",
+                            "patches discard " + shell_word(args.id) +
+                                (args.run.empty() ? "" : " --run " + args.run));
         !agreed)
       return report(agreed.error(), args.json);
   if (auto gone = discard_patch(p, files); !gone)

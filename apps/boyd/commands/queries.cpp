@@ -100,7 +100,7 @@ void render_dispatches(const json& body, const terminal& t, const arguments& arg
   else
     print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
-    print(t.paint(colour::faint, "more: " + next_page(args, next)) + "\n");
+    print(t.paint(colour::faint, hint_lines("more: " + next_page(args, next), 0, t)) + "\n");
 }
 
 /// Earlier runs of the dispatch, each by its fence: the other count begins anew after a retry.
@@ -234,10 +234,16 @@ std::string target_of(const json& body) {
 
 } // namespace
 
-result<void> agree(const arguments& args, const std::string& question) {
+result<void> agree(const arguments& args, const std::string& question, const std::string& command) {
   if (args.yes)
     return {};
-  if (args.json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)
+  const bool can_answer = !args.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+  if (!can_answer && !command.empty())
+    return fail(errc::invalid_argument,
+                args.json ? "nothing was changed: with --json nobody is asked"
+                          : "nothing was changed: there is no terminal to ask on",
+                {}, "boyd " + command + " --yes");
+  if (!can_answer)
     return fail(errc::invalid_argument, "confirmation required (--yes): " + question, {},
                 "add --yes to confirm");
   std::cerr << question << " [y/N]: " << std::flush;

@@ -1,5 +1,6 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
+#include "../home_claim.hpp"
 #include "../json_view.hpp"
 #include "../live_line.hpp"
 #include "../terminal.hpp"
@@ -16,9 +17,12 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -53,11 +57,10 @@ class scratch_folder {
 
 /// Nothing that is there is written over.
 result<void> is_free(const std::string& home) {
+  const auto mv = "  mv " + shell_word(home) + " " + shell_word(home + ".old");
   if (auto owner = adapters::read_home_owner(home); owner && *owner)
     return fail(errc::locked, "the home is in use by process " + std::to_string((*owner)->pid),
-                home,
-                "stop the node, and move the home away: mv " + shell_word(home) + " " +
-                    shell_word(home + ".old"));
+                home, "stop the node, and move the home away:\n  boyd stop\n" + mv);
   std::error_code failed;
   const auto status = fs::symlink_status(home, failed);
   if (status.type() == fs::file_type::not_found)
@@ -66,7 +69,9 @@ result<void> is_free(const std::string& home) {
     return fail(errc::refused, "the home is not a directory", home, "choose another home");
   if (!fs::is_empty(home, failed) || failed)
     return fail(errc::already_exists, "the home is not empty", home,
-                "restore into another home (boyd --home DIR restore FILE), or move this one away");
+                "restore into another home:\n  boyd --home DIR restore FILE\n"
+                "or move this one away:\n" +
+                    mv);
   return {};
 }
 
@@ -124,9 +129,28 @@ result<void> put_into_place(const std::string& from, const std::string& home) {
   return {};
 }
 
+/// A file that is there, and no archive at all: its beginning lacks the mark of tar.
+bool is_other_file(const std::string& path) {
+  constexpr std::streamoff mark_at = 257;
+  constexpr std::string_view mark = "ustar";
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed))
+    return false;
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return false;
+  std::array<char, mark.size()> have{};
+  file.seekg(mark_at);
+  file.read(have.data(), static_cast<std::streamsize>(have.size()));
+  return std::string_view(have.data(), have.size()) != mark;
+}
+
 /// Unpacks the archive into `scratch` and checks all of it; `restored` is the home in it then.
 result<backup_manifest> unpack(const std::string& file, const scratch_folder& scratch,
                                place& restored) {
+  if (is_other_file(file))
+    return fail(errc::corrupt, "this is not a Boyd backup", file,
+                "use a file made by: boyd backup");
   if (::mkdir(scratch.path().c_str(), own_directory) != 0)
     return fail(adapters::system_error(errno, "mkdir", scratch.path()));
   const auto out = adapters::extract_archive(file, scratch.path());
@@ -146,24 +170,6 @@ result<backup_manifest> unpack(const std::string& file, const scratch_folder& sc
   restored.config_path = restored.layout().configuration();
   if (auto sound = check_content(restored); !sound)
     return fail(std::move(sound.error()));
-  return manifest;
-}
-
-result<backup_manifest> restore(const place& where, const std::string& file) {
-  if (auto free = is_free(where.home); !free)
-    return fail(std::move(free.error()));
-  std::error_code failed;
-  fs::create_directories(fs::path(where.home).parent_path(), failed);
-  const scratch_folder scratch(where.home + ".restoring-" + std::to_string(::getpid()));
-  place restored;
-  auto manifest = unpack(file, scratch, restored);
-  if (!manifest)
-    return manifest;
-  // Once more: it took a while.
-  if (auto free = is_free(where.home); !free)
-    return fail(std::move(free.error()));
-  if (auto placed = put_into_place(restored.home, where.home); !placed)
-    return fail(std::move(placed.error()));
   return manifest;
 }
 
@@ -215,6 +221,28 @@ result<json> describe(const place& restored, const backup_manifest& m) {
               {"dispatches", std::move(*counts)}};
 }
 
+/// Also says what is in it, as `describe` does.
+result<std::pair<backup_manifest, json>> restore(const place& where, const std::string& file) {
+  if (auto free = is_free(where.home); !free)
+    return fail(std::move(free.error()));
+  std::error_code failed;
+  fs::create_directories(fs::path(where.home).parent_path(), failed);
+  const scratch_folder scratch(where.home + ".restoring-" + std::to_string(::getpid()));
+  place restored;
+  auto manifest = unpack(file, scratch, restored);
+  if (!manifest)
+    return fail(std::move(manifest.error()));
+  auto content = describe(restored, *manifest);
+  if (!content)
+    return fail(std::move(content.error()));
+  // Once more: it took a while.
+  if (auto free = is_free(where.home); !free)
+    return fail(std::move(free.error()));
+  if (auto placed = put_into_place(restored.home, where.home); !placed)
+    return fail(std::move(placed.error()));
+  return std::pair{std::move(*manifest), std::move(*content)};
+}
+
 /// Unpacks it beside the home, where a restore would, or where there is no such place among the
 /// temporary files; nothing of it stays.
 result<json> check(const place& where, const std::string& file) {
@@ -228,12 +256,12 @@ result<json> check(const place& where, const std::string& file) {
   return manifest ? describe(restored, *manifest) : fail(manifest.error());
 }
 
-void print_check(const json& body, const std::string& file) {
+void print_content(const json& body, const terminal& t) {
   constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
-  print("The backup is complete and undamaged: " + file + "\n");
-  const auto line = [](const std::string& label, const std::string& value) {
+  const auto line = [&](const std::string& label, const std::string& value) {
     constexpr std::size_t columns = 12;
-    print("  " + label + std::string(columns - label.size(), ' ') + printable(value) + "\n");
+    const auto begin = "  " + label + std::string(columns - label.size(), ' ');
+    print(wrapped(begin + printable(value), t.width, begin.size()) + "\n");
   };
   std::string kernels;
   const auto names = rows_of(body, "kernels");
@@ -262,8 +290,10 @@ int run_check(const arguments& args, const place& where) {
     return report(body.error(), args.json);
   if (args.json)
     print(body->dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
-  else
-    print_check(*body, file);
+  else {
+    print("The backup is complete and undamaged: " + file + "\n");
+    print_content(*body, terminal_of_stdout(args));
+  }
   return exit_code::ok;
 }
 
@@ -275,30 +305,35 @@ int run_restore(const arguments& args) {
     return report(where.error(), args.json);
   if (args.check)
     return run_check(args, *where);
-  const auto manifest = with_live_line(args, "unpacking and checking " + args.file, [&] {
+  const auto restored = with_live_line(args, "unpacking and checking " + args.file, [&] {
     return restore(*where, fs::absolute(args.file).lexically_normal().string());
   });
-  if (!manifest)
-    return report(manifest.error(), args.json);
+  if (!restored)
+    return report(restored.error(), args.json);
+  const auto& [manifest, content] = *restored;
   const bool has_database = fs::exists(where->layout().database());
   const json body{{"schema", "boyd.restore/1"},
                   {"home", where->home},
-                  {"made_at", format_rfc3339(manifest->made_at)},
-                  {"made_of", manifest->home},
-                  {"version", manifest->version},
-                  {"files", manifest->files.size()},
+                  {"made_at", format_rfc3339(manifest.made_at)},
+                  {"made_of", manifest.home},
+                  {"version", manifest.version},
+                  {"files", manifest.files.size()},
                   {"has_database", has_database}};
   if (args.json) {
     print(body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     return exit_code::ok;
   }
-  print("Restored " + where->home + ": " + std::to_string(manifest->files.size()) + " files of " +
-        manifest->home + ", backed up " + moment_of(body, "made_at") +
-        ". All files were verified.\n");
+  print("Restored " + where->home + ". All files were verified.\n");
+  print_content(content, terminal_of_stdout(args));
   if (!has_database)
     print_note("the backup has no database: if node.store is PostgreSQL, restore it with psql or "
                "pg_restore");
-  print_note("next: boyd --home " + shell_word(where->home) + " doctor");
+  if (auto original = check_no_copy(*local_ports().files, where->home, manifest.home,
+                                    text_of(content, "node_id"));
+      !original)
+    print_error(original.error());
+  else
+    print_note("next: boyd --home " + shell_word(where->home) + " doctor");
   return exit_code::ok;
 }
 

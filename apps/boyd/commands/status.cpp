@@ -301,14 +301,18 @@ bool are_well(const json& body) {
                              [](const json& h) { return flag_in(h, "ok", true); });
 }
 
-/// `parts`: also when all of them are well.
-std::string render(const json& body, const terminal& t, bool parts) {
+/// `parts`: also when all of them are well. `copy`: as client::copy_problem.
+std::string render(const json& body, const terminal& t, bool parts,
+                   const std::optional<error>& copy = {}) {
   std::string out = node_line(body, t);
   const auto lines = attention(body);
-  if (lines.empty())
+  if (lines.empty() && !copy)
     out += t.paint(colour::good, "No problems.") + "\n";
   else
     out += t.paint(colour::warn, "needs attention") + "\n";
+  if (copy)
+    out += wrapped(std::string(bullet) + printable(copy->what), t.width, bullet.size()) + "\n" +
+           hint_lines("next: " + as_hint(printable(copy->next)), bullet.size(), t) + "\n";
   for (const auto& line : lines) {
     // What an agent says stays as it is.
     const auto told = line.starts_with("agent ") ? line : as_hint(line);
@@ -330,11 +334,16 @@ result<std::string> ask_status(client& c) {
   return c.ask(get("/api/v1/status"));
 }
 
-void show(const std::string& body, const arguments& args) {
-  if (args.json)
-    print(body + "\n");
-  else
-    print(render(object_of(body), terminal_of_stdout(args), args.parts));
+void show(const std::string& body, const arguments& args, const std::optional<error>& copy = {}) {
+  if (!args.json)
+    return print(render(object_of(body), terminal_of_stdout(args), args.parts, copy));
+  if (!copy)
+    return print(body + "\n");
+  auto all = object_of(body);
+  auto problems = rows_of(all, "problems");
+  problems.insert(problems.begin(), copy->what);
+  all["problems"] = std::move(problems);
+  print(all.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 /// Whether an event came since the last look.
@@ -432,11 +441,12 @@ int run_status(const arguments& args) {
     (*c)->close();
     return code;
   }
+  const auto copy = (*c)->copy_problem();
   auto body = ask_status(**c);
   (*c)->close();
   if (!body)
     return report(body.error(), args.json);
-  show(*body, args);
+  show(*body, args, copy);
   return exit_code::ok;
 }
 

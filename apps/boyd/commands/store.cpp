@@ -50,8 +50,10 @@ result<std::string> begin(const arguments& args) {
     return fail(errc::refused, "an unfinished move into this database exists", described,
                 "finish it with: boyd store migrate " + text_of(object_of(from), "from") + " " +
                     at->settings->node_settings.store);
-  if (auto agreed = agree(args, "Use " + described + " (" + it->content.text() +
-                                    ")? The data of the previous database is not copied.");
+  if (auto agreed = agree(args,
+                          "Use " + described + " (" + it->content.text() +
+                              ")? The data of the previous database is not copied.",
+                          "store begin");
       !agreed)
     return fail(std::move(agreed.error()));
   if (auto begun = begin_with(*at, *it, *before); !begun)

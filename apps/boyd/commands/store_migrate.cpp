@@ -294,7 +294,7 @@ result<std::string> move_of_store::run() {
   const auto& there = at_.settings->node_settings.store;
   const auto next = there == to_
                         ? std::string{}
-                        : "Next: set node.store: " + to_ + " in " + at_.where.config_path + "\n";
+                        : "next: set node.store: " + to_ + " in " + at_.where.config_path + "\n";
   if (!*open) {
     if (auto remembered = remember(); !remembered)
       return fail(std::move(remembered.error()));

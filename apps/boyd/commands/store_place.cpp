@@ -1,6 +1,7 @@
 #include "store_place.hpp"
 
 #include "../counted.hpp"
+#include "../time_view.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <numeric>
@@ -27,6 +28,10 @@ result<store_place> take_home(const arguments& args) {
     return fail(std::move(id.error()));
   at.node_id = std::move(*id);
   auto lock = adapters::home_lock::acquire(at.where.home, at.local.clock->now(), at.node_id);
+  if (!lock && lock.error().code == errc::locked)
+    return fail(errc::locked,
+                args.verb + " needs the node stopped: " + in_user_zone(lock.error().what),
+                at.where.home, "boyd stop");
   if (!lock)
     return fail(std::move(lock.error()));
   at.lock.emplace(std::move(*lock));

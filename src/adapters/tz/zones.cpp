@@ -4,12 +4,24 @@
 
 #include <date/tz.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <vector>
 
 namespace boyd::adapters {
 namespace {
+
+constexpr const char* utc_name = "UTC";
+
+/// What is UTC has one name.
+std::string name_of_zone(const std::string& name) {
+  constexpr std::array<std::string_view, 7> others{
+      "Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"};
+  return std::ranges::find(others, name) == others.end() ? name : utc_name;
+}
 
 class utc_zone final : public time_zone {
  public:
@@ -61,7 +73,7 @@ class system_zone final : public time_zone {
 class system_zones final : public time_zones {
  public:
   result<std::shared_ptr<const time_zone>> find(const std::string& name) const override {
-    if (name == "UTC") {
+    if (name == utc_name) {
       return std::make_shared<utc_zone>();
     }
     try {
@@ -81,17 +93,9 @@ class system_zones final : public time_zones {
   }
 
   std::shared_ptr<const time_zone> local() const override {
-    // What programs of this node are given, see build_environment.
-    if (const char* named = std::getenv("TZ"); named != nullptr && *named != '\0') {
-      const std::string_view name(named);
-      if (auto zone = find(std::string(name.front() == ':' ? name.substr(1) : name)))
-        return *zone;
-    }
-    try {
-      return std::make_shared<system_zone>(*date::current_zone());
-    } catch (const std::exception&) {
-      return std::make_shared<utc_zone>();
-    }
+    if (auto zone = find(local_zone_name()))
+      return *zone;
+    return std::make_shared<utc_zone>();
   }
 
  private:
@@ -115,6 +119,21 @@ class system_zones final : public time_zones {
 
 std::shared_ptr<const time_zones> make_time_zones() {
   return std::make_shared<system_zones>();
+}
+
+std::string local_zone_name() {
+  // What programs of this node are given, see build_environment.
+  if (const char* named = std::getenv("TZ"); named != nullptr && *named != '\0') {
+    const std::string_view given(named);
+    const std::string name(given.front() == ':' ? given.substr(1) : given);
+    if (system_zones().find(name))
+      return name_of_zone(name);
+  }
+  try {
+    return name_of_zone(date::current_zone()->name());
+  } catch (const std::exception&) {
+    return utc_name;
+  }
 }
 
 } // namespace boyd::adapters

@@ -319,6 +319,64 @@ std::optional<finding> first_bad_line(const std::string& path, std::string_view 
   return std::nullopt;
 }
 
+/// Where a list in brackets has a comment in the place of an item: "[a, #docs]".
+std::optional<mark> comment_in_list(const std::vector<std::string_view>& lines, std::size_t last) {
+  for (auto i = std::min(last + 1, lines.size()); i-- > 0;) {
+    const auto open = lines[i].find_first_of("[{");
+    const auto sign = open == std::string_view::npos ? open : lines[i].find('#', open);
+    if (sign != std::string_view::npos && sign + 1 < lines[i].size() && lines[i][sign + 1] != ' ' &&
+        std::string_view(" ,[").find(lines[i][sign - 1]) != std::string_view::npos &&
+        lines[i].substr(open, sign - open).find_first_of("]}") == std::string_view::npos) {
+      return mark{static_cast<int>(i) + 1, static_cast<int>(sign) + 1};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The value that begins there, up to what ends it; of a value that may be a secret only its sign.
+std::string value_at(std::string_view line, std::size_t begin) {
+  if (!trim(line).starts_with("context") && !trim(line).starts_with("- ")) {
+    return std::string(line.substr(begin, 1)) + "…";
+  }
+  const auto end = std::min(line.find_first_of(" ,]}\t\r", begin), line.size());
+  return std::string(line.substr(begin, end - begin));
+}
+
+/// The parser's complaint, in words of people where it is a common one.
+finding in_words(const std::string& path, std::string_view text, const YAML::Exception& e) {
+  const auto lines = split(text, '\n');
+  const auto row = static_cast<std::size_t>(std::max(e.mark.line, 0));
+  const auto column = static_cast<std::size_t>(std::max(e.mark.column, 0));
+  const auto line = row < lines.size() ? lines[row] : std::string_view();
+  const auto sign = column < line.size() ? line[column] : ' ';
+  finding f{
+      path, e.mark.line + 1, e.mark.column + 1, {}, "not valid YAML: " + sanitize_utf8(e.msg), {},
+      {}};
+  if (e.msg == YAML::ErrorMsg::UNKNOWN_TOKEN && (sign == '@' || sign == '`' || sign == '%')) {
+    f.problem = "a value cannot begin with " + std::string(1, sign) + ": put it in quotes: \"" +
+                value_at(line, column) + "\"";
+  } else if (e.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW || e.msg == YAML::ErrorMsg::END_OF_MAP_FLOW) {
+    f.problem = "a bracket before this place is not closed";
+    if (const auto at = comment_in_list(lines, row)) {
+      f.line = at->line;
+      f.column = at->column;
+      f.problem = "# begins a comment, so the list does not end: put the value in quotes: \"" +
+                  value_at(lines[static_cast<std::size_t>(at->line) - 1],
+                           static_cast<std::size_t>(at->column) - 1) +
+                  "\"";
+    }
+  } else if (e.msg == YAML::ErrorMsg::MAP_VALUE && sign == ':' && line.find(':') != column) {
+    f.problem = "a value with \": \" in it must stand in quotes";
+  } else if (((e.msg == YAML::ErrorMsg::END_OF_MAP || e.msg == YAML::ErrorMsg::END_OF_SEQ) &&
+              line.find_first_not_of(' ') == column) ||
+             (e.msg == YAML::ErrorMsg::MAP_VALUE && sign == ':')) {
+    // A key further in than the one above it is read as a part of that one's value.
+    f.problem =
+        "line " + std::to_string(f.line) + " is indented differently from the lines around it";
+  }
+  return f;
+}
+
 void run_parser(const std::string& path, std::string_view text, config::parsed& out) {
   std::istringstream in{std::string(text)};
   YAML::Parser parser(in);
@@ -368,13 +426,7 @@ config::parsed parse_yaml(const std::string& path, std::string_view text) {
   } catch (const stop_parsing&) {
     // Its finding is in the list already.
   } catch (const YAML::Exception& e) {
-    out.findings.push_back({path,
-                            e.mark.line + 1,
-                            e.mark.column + 1,
-                            {},
-                            "not valid YAML: " + sanitize_utf8(e.msg),
-                            "YAML",
-                            {}});
+    out.findings.push_back(in_words(path, text, e));
   } catch (const std::exception& e) {
     out.findings.push_back(
         {path, 0, 0, {}, "not readable as YAML: " + sanitize_utf8(e.what()), "YAML", {}});

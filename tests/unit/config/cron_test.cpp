@@ -78,6 +78,14 @@ TEST_CASE("cron: names of whole schedules", "[cron]") {
   CHECK(good("@yearly") == good("0 0 1 1 *"));
   CHECK(good("@annually") == good("@yearly"));
   CHECK(bad("@hourl").find("did you mean @hourly?") != std::string::npos);
+  CHECK(bad("daily") ==
+        "a schedule has five fields (minute hour day month weekday), not 1; did you "
+        "mean @daily?");
+  CHECK(bad("10:05").ends_with("did you mean \"5 10 * * *\"?"));
+  CHECK(bad("24:00").find("did you mean") == std::string::npos);
+  CHECK(bad("every 5m").ends_with("did you mean \"@every 5m\"?"));
+  CHECK(bad("5m").ends_with("did you mean \"@every 5m\"?"));
+  CHECK(bad("0 10").find("did you mean") == std::string::npos);
   bad("@reboot");
   bad("@");
 }

@@ -392,6 +392,27 @@ TEST_CASE("load: the redacted form is a configuration with the same meaning", "[
   }
 }
 
+TEST_CASE("load: what is no YAML is said in words", "[config]") {
+  const auto said = [](const std::string& line) {
+    const auto result =
+        load_text("version: 1\nkernels:\n  - kernel_id: a\n" + line + "\n    agents: []\n");
+    REQUIRE(result.findings.size() == 1);
+    return std::to_string(result.findings[0].line) + ": " + result.findings[0].problem +
+           result.findings[0].expected;
+  };
+  CHECK(said("    context: @rules.md") ==
+        "4: a value cannot begin with @: put it in quotes: \"@rules.md\"");
+  CHECK(said("    context: [x, @rules.md, y]") ==
+        "4: a value cannot begin with @: put it in quotes: \"@rules.md\"");
+  CHECK(said("    context: [rules.md, #docs]") ==
+        "4: # begins a comment, so the list does not end: put the value in quotes: \"#docs\"");
+  CHECK(said("    name: @hunter2") == "4: a value cannot begin with @: put it in quotes: \"@…\"");
+  CHECK(said("    context: [rules.md") == "5: a bracket before this place is not closed");
+  CHECK(said("     name: b") == "4: line 4 is indented differently from the lines around it");
+  CHECK(said("   name: b") == "4: line 4 is indented differently from the lines around it");
+  CHECK(said("    name: b: c") == "4: a value with \": \" in it must stand in quotes");
+}
+
 TEST_CASE("load: what ships is valid", "[config]") {
   const auto c = good(default_yaml());
   REQUIRE(c.kernels.size() == 1);

@@ -269,10 +269,10 @@ TEST_CASE("warnings: an agent that is due more often than its kernel has cycles"
   const auto key = first_agent + "schedule";
   const std::string lost =
       "kernel team runs cycles only at \"*/10 * * * *\", so c runs every 10m at most; "
-      "\"*/5 * * * *\" as the kernel's schedule if it is to run every 5m";
-  CHECK(both("'*/10 * * * *'", "'*/5 * * * *'").at(key) == lost);
+      "schedule: \"*/5 * * * *\" at the kernel, in line ";
+  CHECK(both("'*/10 * * * *'", "'*/5 * * * *'").at(key) == lost + "4");
   // The standard schedule of kernels is the one of the schema.
-  CHECK(both("", "'*/5 * * * *'").at(key) == lost);
+  CHECK(both("", "'*/5 * * * *'").at(key) == lost + "3");
   CHECK(load_text(default_yaml()).value->kernels.at(0).when.expression == "*/10 * * * *");
   for (const auto& [kernel, agent] :
        std::vector<std::pair<std::string, std::string>>{{"'@every 1m'", "'@every 30s'"},

@@ -220,7 +220,7 @@ TEST_CASE("sandbox: one line about a machine") {
   CHECK(describe(new_kernel) == "Landlock ABI 7, seccomp, bubblewrap is not installed; modes, "
                                 "owners and times of other files can be changed");
   CHECK(describe(nothing) == "no Landlock, no seccomp, bubblewrap is not installed; running as "
-                             "root: the process limit does not apply");
+                             "root: the process limit does not apply (sandbox.processes)");
 }
 
 } // namespace boyd::sandbox_test
