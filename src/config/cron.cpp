@@ -45,7 +45,7 @@ const std::array<field_rule, field_count>& field_rules() {
   return table;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "\"" + std::string(cut_characters(text, 40)) + "\"";
 }
 
@@ -84,10 +84,10 @@ result<int> parse_value(const field_rule& rule, std::string_view text) {
   }
   const auto value = number(text);
   if (!value) {
-    return refuse(rule, quoted(text) + " is neither a number nor a name");
+    return refuse(rule, in_quotes(text) + " is neither a number nor a name");
   }
   if (*value < rule.low || *value > rule.high) {
-    return refuse(rule, quoted(text) + " is not within " + std::to_string(rule.low) + "-" +
+    return refuse(rule, in_quotes(text) + " is not within " + std::to_string(rule.low) + "-" +
                             std::to_string(rule.high));
   }
   return *value;
@@ -120,7 +120,7 @@ result<span> parse_span(const field_rule& rule, std::string_view text, bool step
     to = rule.high;
   }
   if (*from > *to) {
-    return refuse(rule, "the range " + quoted(text) + " is reversed");
+    return refuse(rule, "the range " + in_quotes(text) + " is reversed");
   }
   return span{*from, *to};
 }
@@ -134,7 +134,7 @@ result<std::bitset<N>> parse_field(const field_rule& rule, std::string_view text
     if (slash != std::string_view::npos) {
       const auto value = number(part.substr(slash + 1));
       if (!value || *value < 1 || *value > rule.high) {
-        return refuse(rule, "the step in " + quoted(part) + " is not within 1-" +
+        return refuse(rule, "the step in " + in_quotes(part) + " is not within 1-" +
                                 std::to_string(rule.high));
       }
       step = *value;
@@ -236,7 +236,7 @@ result<cron_fields> parse_once(std::string_view text) {
   } else if (const auto civil = civil_time(text)) {
     out.once = *civil;
   } else {
-    return fail(errc::invalid_argument, "at: " + quoted(text) + " is not a date and time", {},
+    return fail(errc::invalid_argument, "at: " + in_quotes(text) + " is not a date and time", {},
                 "use a form such as 2026-12-01T09:00 (time zone of the schedule), or with a zone: "
                 "2026-12-01T09:00:00Z");
   }
@@ -290,14 +290,14 @@ std::string every_day_at(std::string_view clock) {
 /// The schedule that somebody meant who wrote "daily", "every 5m", "5m" or "10:00"; or empty.
 std::string meant_by(std::string_view text) {
   if (auto daily = every_day_at(text); !daily.empty()) {
-    return quoted(daily);
+    return in_quotes(daily);
   }
   constexpr std::string_view every = "every ";
   const auto word = lower(text);
   const auto period =
       trim(std::string_view(word).substr(word.starts_with(every) ? every.size() : 0));
   if (period.find_first_not_of("0123456789") != std::string_view::npos && parse_duration(period)) {
-    return quoted("@every " + std::string(period));
+    return in_quotes("@every " + std::string(period));
   }
   std::vector<std::string_view> names;
   for (const auto& macro : macros) {
@@ -315,7 +315,7 @@ result<std::string_view> expand_macro(std::string_view text) {
     names.push_back(name);
   }
   const auto near = nearest(text, names);
-  return fail(errc::invalid_argument, quoted(text) + " is not a known schedule name", {},
+  return fail(errc::invalid_argument, in_quotes(text) + " is not a known schedule name", {},
               near.empty() ? std::string(advice) : "did you mean " + std::string(near) + "?");
 }
 
