@@ -152,8 +152,8 @@ result<void> require_home(const place& where) {
   if (!std::filesystem::exists(where.config_path, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home + ": boyd.yaml is missing",
                 where.config_path,
-                "boyd --home " + where.home +
-                    " init; or use a configuration file elsewhere: --config FILE");
+                "make one: boyd --home " + where.home +
+                    " init\n  or name a configuration that is elsewhere: --config FILE");
   return {};
 }
 

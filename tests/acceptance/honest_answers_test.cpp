@@ -60,7 +60,7 @@ void check_unknown(const site& s, const std::string& cause) {
   CHECK_THAT(text, Contains("needs attention"));
   CHECK_THAT(text, Contains(cause));
   CHECK_THAT(text, Contains("queue  pending unknown  running unknown  done unknown"));
-  CHECK_THAT(text, Contains("worker  0/1  unknown  unknown"));
+  CHECK_THAT(text, Contains("worker  0/1     unknown  unknown"));
 }
 
 /// The command names the cause and what to do, well before the 30 s that a part may be silent.

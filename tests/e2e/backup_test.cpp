@@ -22,6 +22,7 @@ const char* agents = R"(version: 1
 kernels:
   - kernel_id: default
     schedule: "@every 1s"
+    cycle_deadline: 60s
     agents:
       - agent_id: writer
         prompt: note

@@ -3,6 +3,7 @@
 #include "support/pch.hpp"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 // The help of every verb fits a terminal of 80 columns.
@@ -16,12 +17,13 @@ namespace {
 
 constexpr std::size_t columns = 80;
 
-/// A line that begins a list of verbs: "First steps:", "Commands:".
+/// The headings above verbs.
 bool begins_verbs(const std::string& line) {
-  if (line.empty() || line.front() == ' ' || line.back() != ':')
-    return false;
-  return line != "Example:" && line != "Arguments:" && line != "Options:" &&
-         line != "At most one of:" && !line.starts_with("Global options");
+  const std::set<std::string> all{"Commands:",          "First steps:",
+                                  "Every day:",         "What happened, and why:",
+                                  "Settings and data:", "Memory, knowledge and skills:",
+                                  "Advanced:"};
+  return all.contains(line);
 }
 
 /// The verbs that a help names.
@@ -29,13 +31,11 @@ std::vector<std::string> verbs_in(const std::string& help) {
   std::vector<std::string> verbs;
   std::istringstream lines(help);
   bool inside = false;
-  bool follows_blank = false; // else it is a line of a description
   for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || (follows_blank && begins_verbs(line)))
+    if (line.empty() || begins_verbs(line))
       inside = !line.empty();
     else if (inside && line.size() > 2 && line[2] != ' ')
       verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
-    follows_blank = line.empty();
   }
   return verbs;
 }
@@ -91,7 +91,7 @@ TEST_CASE("help: values and limits are in words", "[e2e][help]") {
              Contains("not with --prompt-file") && !Contains("Excludes"));
   CHECK_THAT(boyd_run({"graph", "--help"}).out,
              Contains("At most one of:\n  --mermaid") && !Contains("Option Group"));
-  CHECK_THAT(boyd_run({"state", "show", "--help"}).out, Contains("yesterday 10:00"));
+  CHECK_THAT(boyd_run({"state", "show", "--help"}).out, Contains("monday, 2026-11-28, -2h"));
 }
 
 } // namespace boyd::help_test

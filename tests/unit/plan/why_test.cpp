@@ -184,8 +184,8 @@ TEST_CASE("why: how the run of a decision ended") {
   in.runs[0].outcome.failure = failure_class::deterministic;
   in.runs[0].outcome.error = "exit code 3";
   in.runs[0].attempt = 2;
-  CHECK(says(explain_why(in), decided + " It failed (attempt 2 of 3); not tried again, because the "
-                                        "same input would fail again: exit code 3."));
+  CHECK(says(explain_why(in), decided + " It failed (attempt 2 of 3): exit code 3 "
+                                        "(no automatic retry)."));
   in.runs[0].status = dispatch_status::pending;
   in.runs[0].not_before = at("2026-02-13T10:11:00Z");
   CHECK(says(explain_why(in), decided + " Attempt 2 of 3 failed: exit code 3. The next one starts "
