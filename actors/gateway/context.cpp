@@ -44,10 +44,11 @@ std::optional<std::vector<std::string>> texts_in(const exchange_ptr& x, const js
       it->is_array() && std::ranges::all_of(*it, [](const json& one) { return one.is_string(); });
   if (!is_list || it->size() > most_references) {
     x->fail_with({errc::invalid_argument,
-                  std::string(key) + " must be a list of at most " +
-                      std::to_string(most_references) + " texts",
-                  "body",
-                  {}});
+                  is_list
+                      ? "at most " + std::to_string(most_references) +
+                            " references can be given at once, not " + std::to_string(it->size())
+                      : std::string(key) + " must be a list of texts",
+                  std::string(key), is_list ? "give the others in another call" : ""});
     return std::nullopt;
   }
   for (const auto& one : *it)
@@ -441,6 +442,7 @@ void resolve_context(exchange_ptr x) {
                            all.push_back(fate_json(f, text));
                          x->reply("context_resolve", {{"kernel_id", who.kernel->kernel_id},
                                                       {"workspace", who.root},
+                                                      {"has_code", text.find('`') != text.npos},
                                                       {"references", std::move(all)}});
                        });
 }

@@ -101,7 +101,8 @@ void shut_down(self_pointer self, milliseconds grace) {
     return;
   give_up_reload(self);
   s.shell->hold();
-  spdlog::info("node: stopping; running attempts have {} to finish", format_duration(grace));
+  if (!s.context->passive)
+    spdlog::info("node: stopping; running attempts have {} to finish", format_duration(grace));
   const bool asked = stop_taking_work(self, grace, [self](result<drained> r) {
     if (!r)
       spdlog::warn("node: the dispatchers did not finish: {}", to_string(r.error()));

@@ -383,7 +383,7 @@ std::string report_of(const std::vector<work_item>& all, std::int64_t budget) {
     lines = counted_lines(rest, most);
   return "# Context Report\n\n" + std::to_string(shown) + " of " + std::to_string(all.size()) +
          " items, " + std::to_string(sum_of(all)) + " of " + std::to_string(budget) + " tokens (" +
-         std::to_string(offered) + " before shortening).\n" + lines;
+         std::to_string(offered) + " of texts without headings, before shortening).\n" + lines;
 }
 
 } // namespace

@@ -368,7 +368,7 @@ recall_index::impl::text_scores(const std::vector<std::pair<std::string, int>>& 
 
 void recall_index::impl::lay_windows(std::size_t n) {
   auto& w = around;
-  if (w.entries == n && w.counts.size() == n)
+  if (w.entries == n && w.changes.size() == n + 1)
     return;
   w = {};
   w.entries = n;

@@ -119,7 +119,9 @@ TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
     CHECK_THAT(home.run({"next"}).out, !Contains(no_node));
     CHECK_THAT(home.run({"status"}).out,
                !Contains("start it with") && Contains("-01-01 00:00:00Z"));
-    CHECK(home.run({"stop"}).code == 0);
+    const auto stopped = home.run({"stop"});
+    INFO(stopped.err);
+    CHECK(stopped.code == 0);
     CHECK(node.finish().code == 0);
   }
   CHECK_FALSE(home.run({"why", "--json"}).json()["sentences"].empty());

@@ -109,7 +109,10 @@ void render_decisions(const json& body, const terminal& t) {
 /// What became of an item, in words.
 std::string fate_of(const json& item) {
   const auto as = text_of(item, "as");
-  return as == "full" ? "complete" : as == "summary" ? "shortened" : "not read";
+  return as == "full"      ? "complete"
+         : as == "summary" ? "shortened"
+         : as == "failed"  ? "not read"
+                           : "left out";
 }
 
 /// Who names an item.
@@ -255,6 +258,8 @@ void render_references(const json& body, const terminal& t) {
          text_of(r, "reason")});
   }
   print(rows.rows() == 0 ? "No references found in the text.\n" : rows.render(t));
+  if (flag_in(body, "has_code"))
+    print(t.paint(colour::faint, "Code between backticks is not searched.") + "\n");
 }
 
 std::string body_text(const json& body) {

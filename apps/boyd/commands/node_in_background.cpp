@@ -201,6 +201,12 @@ int run_node_in_background(const arguments& args) {
     return report(where.error(), args.json);
   if (auto there = require_home(*where); !there)
     return report(there.error(), args.json);
+  if (const auto owner = adapters::read_home_owner(where->home);
+      owner && *owner && adapters::is_alive(**owner))
+    return report({errc::locked, "a node or another command uses this home already",
+                   "process " + std::to_string((*owner)->pid),
+                   "see what it does: boyd status\n  or end it: boyd stop"},
+                  args.json);
   const auto p = local_ports();
   if (auto settings = load_configuration(where->config_path, *p.files, *p.zones); !settings)
     return report(settings.error(), args.json);

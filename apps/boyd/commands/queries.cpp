@@ -223,7 +223,7 @@ void render_diff(const json& body, const terminal& t) {
 void render_why(const json& body, const terminal& t) {
   for (const auto& s : rows_of(body, "sentences"))
     if (s.is_string())
-      print(folded(printable(in_user_zone(s.get<std::string>())), t) + "\n");
+      print(folded(as_hint(printable(in_user_zone(s.get<std::string>()))), t) + "\n");
 }
 
 std::string target_of(const json& body) {

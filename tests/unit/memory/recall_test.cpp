@@ -153,6 +153,21 @@ TEST_CASE("recall: the share of evidence found is that of the reference", "[memo
       }
 }
 
+TEST_CASE("recall: before the first entry there is nothing to recall", "[memory][recall]") {
+  recall_index index;
+  index.add(recall_entry{"1", *parse_rfc3339("2026-05-01T00:00:00Z"), "chat", "", "a lighthouse"});
+  recall_question q;
+  q.text = "lighthouse";
+  q.budget_tokens = 100;
+  // As the first question, between others, and of an index without entries.
+  for (const auto* at : {"2020-01-01T00:00:00Z", "2026-06-01T00:00:00Z", "2020-01-01T00:00:00Z"}) {
+    q.at = *parse_rfc3339(at);
+    CHECK(index.recall(q, {}).size() == (std::string_view(at).starts_with("2026") ? 1U : 0U));
+  }
+  recall_index none;
+  CHECK(none.recall(q, {}).empty());
+}
+
 TEST_CASE("recall: the order in which entries come does not matter", "[memory][recall]") {
   auto sorted = corpus();
   recall_index mixed;
