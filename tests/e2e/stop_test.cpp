@@ -128,7 +128,7 @@ TEST_CASE("a node in the background answers when its command returns", "[e2e]") 
   const auto second = home.run({"node", "-d"});
   CHECK(second.code == 5);
   CHECK_THAT(second.err, Contains("the node did not start; the reason is above") &&
-                             Contains("another node or command uses this home"));
+                             Contains("uses this home already"));
   CHECK(home.run({"status", "--json"}).json()["node"]["pid"] == told["pid"]);
   CHECK(home.run({"stop"}).code == 0);
   CHECK_THAT(read_file(home.file("run/node.log")), Contains("node: ended"));
