@@ -274,6 +274,8 @@ void say_past_of_agent(std::vector<std::string>& out, const why_input& in, const
     out.push_back(begin + *nothing + ".");
   for (const decision_row* row : f.decisions)
     out.push_back(decision_sentence(in, *row));
+  if (in.at && f.slot && f.slot->trigger != schedule_trigger && !f.decisions.empty())
+    out.push_back("That cycle was asked for by hand, not by the schedule.");
   if (nothing && !in.at && !f.decisions.empty())
     out.push_back("It has not run since: " + *nothing + ".");
 }
@@ -306,7 +308,7 @@ void say_next(std::vector<std::string>& out, const why_input& in, const facts& f
   for (const pause_record* p : f.pauses)
     if (p->agent_id.empty() || p->agent_id == in.agent_id) {
       is_paused = true;
-      out.push_back("It does not run before: boyd resume --kernel " + in.kernel_id +
+      out.push_back("It runs again after: boyd resume --kernel " + in.kernel_id +
                     (p->agent_id.empty() ? "" : " --agent " + p->agent_id));
     }
   if (is_paused)

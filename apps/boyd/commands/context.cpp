@@ -109,10 +109,10 @@ void render_decisions(const json& body, const terminal& t) {
 /// What became of an item, in words.
 std::string fate_of(const json& item) {
   const auto as = text_of(item, "as");
-  return as == "full"      ? "complete"
-         : as == "summary" ? "shortened"
-         : as == "failed"  ? "not read"
-                           : "left out";
+  return as == "full"              ? "complete"
+         : as == "summary"         ? "shortened"
+         : flag_in(item, "failed") ? "not read"
+                                   : "left out";
 }
 
 /// Who names an item.

@@ -71,6 +71,16 @@ TEST_CASE("why: the kernel at a time, with every agent's decision") {
                      "cooldown was not over (over at X)."));
 }
 
+TEST_CASE("why: a cycle that was asked for by hand is not taken for one of the schedule") {
+  auto in = history();
+  in.agent_id = "a";
+  in.at = at("2026-02-13T10:10:00Z");
+  const std::string by_hand = "That cycle was asked for by hand, not by the schedule.";
+  CHECK_FALSE(says(explain_why(in), by_hand));
+  in.occurrences[2].trigger = "manual";
+  CHECK(says(explain_why(in), by_hand));
+}
+
 TEST_CASE("why: an agent's latest decision, or the one at a time") {
   auto in = history();
   in.agent_id = "a";
@@ -281,9 +291,8 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(says(answer, "Kernel default has been paused since 2026-02-13T09:00:00Z: holiday."));
   CHECK(says(answer, "Agent a has been paused since 2026-02-13T09:30:00Z: broken."));
   CHECK(says(answer, "Quiet hours until 2026-02-14T05:00:00Z: night."));
-  CHECK(says(answer, "It does not run before: boyd resume --kernel default"));
-  CHECK(answer.sentences.back() ==
-        "It does not run before: boyd resume --kernel default --agent a");
+  CHECK(says(answer, "It runs again after: boyd resume --kernel default"));
+  CHECK(answer.sentences.back() == "It runs again after: boyd resume --kernel default --agent a");
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
   CHECK(says(explain_why(in),
              "Agent a has been paused since 2026-02-13T09:30:00Z: no reason given."));
