@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr const char* position_key = "graph.jsonl";
 constexpr std::size_t read_at_once = std::size_t{512} << 10;
 /// Blocks of the log that one transaction of the index takes.
-constexpr std::uint64_t blocks_of_save = 4;
+constexpr std::uint64_t blocks_of_save = 8;
 
 std::uint64_t number_in(const json& object, const char* key) {
   const auto it = object.find(key);
