@@ -66,14 +66,14 @@ TEST_CASE("case R7: what a run starts cannot speak for a person to another node 
   const auto how = GENERATE(as<std::string>(), "exec env -i sh -c ", "env -i setsid -f sh -c ",
                             "env -i nohup sh -c ", "(env -i setsid setsid sh -c ");
   INFO(how);
-  const std::string body = "'echo $$ > D/part; mv D/part D/pid; read x < D/gate'";
-  auto command = "mkfifo D/gate; " + how + body +
-                 (how.starts_with("(") ? " &) ; read x < D/gate"
-                                       : (how.starts_with("exec") ? "" : " & read x < D/gate"));
-  for (auto at = command.find("D/"); at != std::string::npos; at = command.find("D/", at))
-    command.replace(at, 2, dir.path() + "/");
+  const std::string body = "'echo $$ > part; mv part pid; read x < gate'";
+  auto spec = shell("mkfifo gate; " + how + body +
+                    (how.starts_with("(")      ? " &) ; read x < gate"
+                     : how.starts_with("exec") ? ""
+                                               : " & read x < gate"));
+  spec.cwd = dir.path();
   recorder seen;
-  const auto handle = runner->start(shell(command), seen.events());
+  const auto handle = runner->start(spec, seen.events());
   REQUIRE(handle.has_value());
   REQUIRE(wait_until([&] { return std::filesystem::exists(dir.file("pid")); }));
   pid_t forked = 0;
