@@ -1,8 +1,9 @@
 #include "bench/support/process_state.hpp"
 
+#include "adapters/heap/heap.hpp"
+
 #include <filesystem>
 #include <fstream>
-#include <malloc.h>
 
 namespace boyd::bench {
 
@@ -44,8 +45,7 @@ std::uint64_t resident() {
 
 process_state observe_process() {
   process_state s;
-  const auto heap = ::mallinfo2();
-  s.heap_bytes = heap.uordblks + heap.hblkhd;
+  s.heap_bytes = adapters::heap_in_use();
   s.resident_bytes = resident();
   s.descriptors = entries_of("/proc/self/fd");
   s.threads = entries_of("/proc/self/task");

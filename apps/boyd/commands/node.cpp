@@ -5,6 +5,7 @@
 #include "../serving.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
+#include "adapters/heap/heap.hpp"
 #include "adapters/posix/resident_code.hpp"
 #include "adapters/unique_fd.hpp"
 #include "boyd/core/limits.hpp"
@@ -22,7 +23,6 @@
 #include <ctime>
 #include <fmt/format.h>
 #include <fstream>
-#include <malloc.h>
 #include <memory>
 #include <poll.h>
 #include <ratio>
@@ -85,7 +85,7 @@ class memory_care {
     const bool idles = since < idle_processor.count() * CLOCKS_PER_SEC / std::milli::den;
     if (after_release_ != 0 && (!idles || resident_memory() < after_release_ + worth_a_release))
       return;
-    ::malloc_trim(0);
+    adapters::release_heap();
     adapters::release_resident_code();
     after_release_ = resident_memory();
   }

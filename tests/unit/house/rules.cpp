@@ -47,6 +47,7 @@ constexpr std::array libraries{
     library{"boost/asio", "src/adapters/control/"},
     library{"zlib", "src/core/"},
     library{"curl/", "src/adapters/curl/"},
+    library{"jemalloc/", "src/adapters/heap/"},
     library{"CLI/", "apps/"},
     library{"re2/", "src/exec/"},
     library{"utf8proc", "src/memory/"},
