@@ -119,7 +119,7 @@ void tell_end(self_pointer self, const settlement& end) {
   self->send(watchers, std::move(e));
 }
 
-void settle(self_pointer self, std::vector<settlement> items) {
+void settle(self_pointer self, const shared_list<settlement>& items) {
   auto& s = self->state;
   if (auto passed = faults::pass("dispatcher.settle"); !passed) {
     s.store_failed = true;
@@ -137,7 +137,7 @@ void settle(self_pointer self, std::vector<settlement> items) {
         store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)});
   }
   ask<store_reply>(self, s.parts.services.store, std::move(request),
-                   [self, results, count, items = std::move(items)](result<store_reply> r) {
+                   [self, results, count, items](result<store_reply> r) {
                      auto& core = *self->state.core;
                      const auto done = results.of(r);
                      self->state.store_failed = !done;

@@ -201,13 +201,13 @@ void dispatcher_core::settle(std::vector<settlement> items) {
   std::ranges::move(items, std::back_inserter(to_settle_));
 }
 
-void dispatcher_core::settled(const std::vector<settlement>& items) {
+void dispatcher_core::settled(const shared_list<settlement>& items) {
   for (const auto& item : items)
     if (auto it = settling_.find({item.dispatch_id, item.fence}); it != settling_.end())
       settling_.erase(it);
 }
 
-void dispatcher_core::settle_failed(const std::vector<settlement>& items) {
+void dispatcher_core::settle_failed(const shared_list<settlement>& items) {
   settled(items);
   to_settle_.insert(to_settle_.end(), items.begin(), items.end());
 }

@@ -68,9 +68,9 @@ class dispatcher_core {
   /// Ends of attempts that did not run here.
   void settle(std::vector<settlement> items);
   /// The store took (or refused for good) these settlements.
-  void settled(const std::vector<settlement>& items);
+  void settled(const shared_list<settlement>& items);
   /// The store could not take them: they are offered again by the next tick.
-  void settle_failed(const std::vector<settlement>& items);
+  void settle_failed(const shared_list<settlement>& items);
   void renewed(const std::vector<store::renew_leases::held>& asked,
                const std::vector<std::string>& lost, steady_time call_started);
   /// The store could not renew them: it is tried again a second later, or sooner for a short lease.

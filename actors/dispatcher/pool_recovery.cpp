@@ -44,7 +44,7 @@ void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_ro
   std::map<std::string, expired_rows> by_member;
   for (auto& row : rows)
     by_member[child_id(row.kernel_id, row.agent_id)].rows.push_back(std::move(row));
-  store::settle left{s.context->node_id, {}};
+  std::vector<settlement> left;
   const auto children = by_member.empty() ? std::vector<child_view>{} : s.shell->view();
   for (auto& [id, told] : by_member) {
     const auto child = std::ranges::find(children, id, &child_view::id);
@@ -52,12 +52,13 @@ void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_ro
       self->send(d, std::move(told));
     else if (child == children.end() || child->state == "parked")
       for (const auto& row : told.rows)
-        left.items.push_back(queue::released(row.dispatch_id, row.fence, "not started"));
+        left.push_back(queue::released(row.dispatch_id, row.fence, "not started"));
   }
-  if (!left.items.empty())
-    ask_store(self, s.services.store, std::move(left), [](result<store::settle::reply>) {
-      // The next sweep repairs a lost one.
-    });
+  if (!left.empty())
+    ask_store(self, s.services.store, store::settle{s.context->node_id, std::move(left)},
+              [](result<store::settle::reply>) {
+                // The next sweep repairs a lost one.
+              });
 }
 
 /// How often it looks: so that a lease which is shorter than the usual sweep is seen before it

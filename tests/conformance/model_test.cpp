@@ -138,16 +138,17 @@ class script {
   }
 
   store::operation settle_some() {
-    store::settle op{node(), {}};
+    auto who = node();
+    std::vector<settlement> items;
     const auto n = *rc::gen::inRange(0, 6);
     for (int i = 0; i < n; ++i) {
       settlement item{some_id(), fence(), static_cast<settle_to>(*rc::gen::inRange(0, 5)), 0ms, {}};
       item.outcome.summary = "s" + std::to_string(i);
       item.outcome.output = i % 2 == 0 ? "" : "out\\\"put";
       item.delay = i == 3 ? far : 0ms;
-      op.items.push_back(item);
+      items.push_back(item);
     }
-    return op;
+    return store::settle{std::move(who), std::move(items)};
   }
 
   /// Any filters together; each is set about every third time.

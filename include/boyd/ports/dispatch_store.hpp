@@ -3,6 +3,7 @@
 #include "boyd/core/cycle.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/core/shared_list.hpp"
 #include "boyd/ports/approval_operations.hpp"
 #include "boyd/ports/spend_operations.hpp"
 
@@ -135,7 +136,7 @@ struct claim {
 struct settle {
   using reply = std::vector<settle_result>;
   std::string node_id;
-  std::vector<settlement> items;
+  shared_list<settlement> items;
 };
 
 /// Prolongs leases that are still held by `node_id` under their fence; an expired lease that nobody

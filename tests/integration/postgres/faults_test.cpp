@@ -302,10 +302,11 @@ TEST_CASE("case 28 long-snapshot: it is named, work goes on, and dead rows go wh
     while (done < count) {
       const auto some = ask(*s, store::claim{"n1", "k", "a", 7, 1h});
       REQUIRE_FALSE(some.empty());
-      store::settle op{"n1", {}};
+      std::vector<settlement> ends;
       for (const auto& c : some)
-        op.items.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}});
-      REQUIRE(ask(*s, op) == std::vector<settle_result>(some.size(), settle_result::accepted));
+        ends.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}});
+      REQUIRE(ask(*s, store::settle{"n1", ends}) ==
+              std::vector<settle_result>(some.size(), settle_result::accepted));
       done += some.size();
     }
   };
@@ -362,10 +363,11 @@ pace work_for(dispatch_store& s, const std::string& name, milliseconds time) {
       const auto some = ask(s, store::claim{"n1", "k", "a", at_once, 1h});
       claims.push_back(std::chrono::duration<double, std::milli>(ticks::now() - asked).count());
       REQUIRE_FALSE(some.empty());
-      store::settle op{"n1", {}};
+      std::vector<settlement> ends;
       for (const auto& c : some)
-        op.items.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}});
-      REQUIRE(ask(s, op) == std::vector<settle_result>(some.size(), settle_result::accepted));
+        ends.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}});
+      REQUIRE(ask(s, store::settle{"n1", ends}) ==
+              std::vector<settle_result>(some.size(), settle_result::accepted));
       left -= some.size();
       done += some.size();
     }

@@ -52,20 +52,20 @@ TEST_CASE("case 23 clock-step: set back, it keeps nothing waiting that asked for
   auto held = claim_all();
   REQUIRE(held.size() == 2);
   // Given back, taken back and wanted again are due at once, too.
-  store::settle back{"n", {}};
+  std::vector<settlement> back;
   for (const auto& c : held)
-    back.items.push_back({c.row.dispatch_id, c.row.fence, settle_to::release, 0ms, {}});
-  ask(*s, back);
+    back.push_back({c.row.dispatch_id, c.row.fence, settle_to::release, 0ms, {}});
+  ask(*s, store::settle{"n", back});
   held = claim_all();
   REQUIRE(held.size() == 2);
   REQUIRE(ask(*s, store::take_back{"n", 8, 10}).returned.size() == 2);
   held = claim_all();
   REQUIRE(held.size() == 2);
   // What asked for a delay has it, at the earliest when the time is as late again.
-  store::settle later{"n", {}};
+  std::vector<settlement> later;
   for (const auto& c : held)
-    later.items.push_back({c.row.dispatch_id, c.row.fence, settle_to::retry, 5s, {}});
-  ask(*s, later);
+    later.push_back({c.row.dispatch_id, c.row.fence, settle_to::retry, 5s, {}});
+  ask(*s, store::settle{"n", later});
   CHECK(ask(*s, any).empty());
   CHECK(ask(*s, store::due_agents{}).next_in == 3h + 5s);
   clock->time += 3h + 5s;
