@@ -131,8 +131,9 @@ add_custom_target(boyd_threaded_tests)
 # boyd_register_test(<name> <target> <timeout> <labels> [arguments…]): the program as a test of CTest,
 # or the part of it that the arguments choose.
 function(boyd_register_test name target timeout labels)
+  # These start the binary again and again: the sanitized suite takes a share of their cases.
   set(share)
-  if("e2e" IN_LIST labels)
+  if(labels MATCHES "^(e2e|acceptance|crash)$")
     set(share ${PROJECT_SOURCE_DIR}/tests/support/share.sh)
   endif()
   add_test(NAME ${name} COMMAND ${share} $<TARGET_FILE:${target}> --durations no ${ARGN})
