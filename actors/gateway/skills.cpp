@@ -369,9 +369,7 @@ void restore(const rolling_ptr& r, const std::string& old) {
   a.confidence = s.known.counts.confidence;
   a.uses = s.known.counts.use_count;
   a.by = d->by();
-  const auto reason = d->text("reason");
-  a.reason = "rollback to version " + std::to_string(r->version.number) +
-             (reason.empty() ? std::string() : ": " + reason);
+  a.reason = graph::rollback_reason(r->version.number, d->text("reason"));
   auto facts = skills::facts_of(a, d->now());
   facts.push_back(
       skills::fact_of({s.id, "rollback", decision_id_of(*d), d->by(), a.reason, 0}, d->now()));

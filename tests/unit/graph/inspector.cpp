@@ -265,6 +265,68 @@ TEST_CASE("inspector: findings name noise, decay and over-fitting, each with a s
   CHECK(answer_of(findings(calm.asked())).at("findings").empty());
 }
 
+TEST_CASE("inspector: a skill is judged by the runs that followed the text that is in force",
+          "[inspector]") {
+  log_in_memory log;
+  const std::string skill = "skill_default/guide";
+  int hour = 0;
+  const auto approve = [&](int version, const std::string& hash) {
+    const auto at = t0 + std::chrono::hours{++hour};
+    log.add({"ctx_guide", skill, "promoted_to", at,
+             json{{"fence", version}, {"hash", hash}, {"by", "a person"}}.dump()});
+    log.add({skill, "ctx_guide", "derived_from", at, json{{"fence", version}}.dump()});
+  };
+  const auto follow = [&](bool good, int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto id = "u" + std::to_string(++hour);
+      log.run(id, "writer", "other", false, good, 1);
+      log.add({"exec_" + id, skill, "validated_by", t0 + std::chrono::hours{hour},
+               json{{"success", good}}.dump()});
+    }
+  };
+  const auto roll_back = [&](int to, const std::string& why) {
+    log.add({skill, "decision_" + std::to_string(++hour), "managed_by",
+             t0 + std::chrono::hours{hour},
+             json{{"action", "rollback"}, {"reason", rollback_reason(to, why)}}.dump()});
+  };
+  const auto decayed = [&] {
+    const auto all = answer_of(findings(log.asked())).at("findings");
+    std::string text;
+    for (const auto& f : all)
+      if (f.at("kind") == "decayed_skill")
+        text += f.at("text").get<std::string>();
+    return text;
+  };
+  approve(1, "one");
+  follow(true, 4);
+  approve(2, "two");
+  CHECK(decayed().empty());
+  follow(false, 3);
+  CHECK_THAT(decayed(), Contains("failed in 3 of its last 3 uses"));
+  approve(3, "one again");
+  roll_back(1, "it was better");
+  CHECK(decayed().empty());
+  // The first version's runs count on, and no others.
+  follow(false, 2);
+  CHECK(decayed().empty());
+  follow(false, 1);
+  CHECK_THAT(decayed(), Contains("failed in 3 of its last 5 uses"));
+  approve(4, "two again");
+  roll_back(2, "");
+  CHECK_THAT(decayed(), Contains("failed in 3 of its last 3 uses"));
+  approve(5, "three");
+  CHECK(decayed().empty());
+}
+
+TEST_CASE("the reason of a rollback names its version", "[inspector]") {
+  CHECK(rollback_reason(3, "") == "rollback to version 3");
+  CHECK(version_in_rollback(rollback_reason(12, "the horn: broken")) == 12);
+  CHECK(version_in_rollback("rollback to version 3") == 3);
+  CHECK_FALSE(version_in_rollback("rollback to version 3rd"));
+  CHECK_FALSE(version_in_rollback("rollback to version "));
+  CHECK_FALSE(version_in_rollback("it is better"));
+}
+
 TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]") {
   log_in_memory log;
   tell_a_story(log);
