@@ -25,6 +25,7 @@ const utc_time t0 = *parse_rfc3339("2026-02-01T00:00:00Z");
 struct log_in_memory final : fact_source {
   std::vector<cited_fact> facts;
   std::map<std::string, std::string> items;
+  std::map<std::string, std::string> skills;
   learner fold{{}, [this](index_area area, const std::string& key) {
                  const auto it = area == index_area::items ? items.find(key) : items.end();
                  return result<std::optional<std::string>>(
@@ -36,8 +37,8 @@ struct log_in_memory final : fact_source {
     facts.push_back({e, line, "graph.jsonl:" + std::to_string(line)});
     REQUIRE(fold.take(e, line));
     for (const auto& c : fold.take_changes())
-      if (c.area == index_area::items && c.value)
-        items[c.key] = *c.value;
+      if (c.value && (c.area == index_area::items || c.area == index_area::skills))
+        (c.area == index_area::items ? items : skills)[c.key] = *c.value;
   }
   /// A run of `agent` that was given `item`, and cited it or did not.
   void run(const std::string& id, const std::string& agent, const std::string& item, bool cited,
@@ -95,6 +96,10 @@ struct log_in_memory final : fact_source {
     for (const auto& [id, text] : items)
       f(id, *read_learned_item(text));
     return {};
+  }
+  result<std::optional<learned_skill>> skill(const std::string& id) override {
+    const auto it = skills.find(id);
+    return it == skills.end() ? std::nullopt : read_learned_skill(it->second);
   }
   std::uint64_t left_out() const override { return 2; }
   std::uint64_t lines() const override { return facts.size() + 2; }
@@ -391,6 +396,26 @@ TEST_CASE("inspector: a picture around a node grows by its depth, and says when 
     CHECK(std::ranges::find(ids, e.at("from").get<std::string>()) != ids.end());
     CHECK(std::ranges::find(ids, e.at("to").get<std::string>()) != ids.end());
   }
+}
+
+TEST_CASE("inspector: a picture has the score of a skill as of an item", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const std::string skill = "skill_default/guide";
+  log.add({"ctx_guide", skill, "promoted_to", t0 + 75h,
+           R"({"fence":1,"hash":"abc","by":"a person","confidence":0.9})"});
+  log.add({"exec_s4", skill, "validated_by", t0 + 4 * 24h, R"({"success":true})"});
+  const auto in = log.asked();
+  const auto p = answer_of(neighbourhood(in, skill, 1, 20));
+  std::map<std::string, double> scores;
+  for (const auto& n : p.at("nodes"))
+    scores[n.at("id")] = n.at("score");
+  const auto known = log.skill(skill).value();
+  REQUIRE(known);
+  CHECK(scores.at(skill) == Approx(context::importance(known->counts, in.now)).margin(1e-4));
+  CHECK(scores.at(skill) > 0);
+  CHECK(scores.at("ctx_guide") > 0);
+  CHECK(scores.at("exec_s4") == 0);
 }
 
 } // namespace boyd::inspector_test
