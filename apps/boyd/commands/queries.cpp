@@ -116,7 +116,7 @@ void render_earlier(const json& d, const terminal& t) {
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier attempts") + "\n" + rows.render(t) +
           t.paint(colour::faint, hint_lines(as_hint("output of an earlier attempt: boyd logs ") +
-                                                short_id_of(d) + " --run N",
+                                                short_id_of(d) + " --attempt N",
                                             0, t)) +
           "\n");
 }
@@ -138,7 +138,7 @@ int print_run(const arguments& args, const json& d, const terminal& t) {
   return exit_code::ok;
 }
 
-/// `boyd dispatches show ID --run N`.
+/// `boyd dispatches show ID --attempt N`.
 int show_run(const arguments& args, const std::string& base) {
   auto body = ask_once(args, get(base + "/" + args.id, {{"kernel", args.kernel}}));
   if (!body)
