@@ -90,6 +90,14 @@ class sheet {
   const terminal& terminal_;
 };
 
+/// How often a run of the agent is tried.
+std::string attempts_of_run(const json& agent) {
+  const auto most = number_of(agent, "max_attempts");
+  return most == 1 ? "1 attempt"
+                   : "at most " + std::to_string(most) +
+                         " attempts (only a failure that may pass by itself is tried again)";
+}
+
 void render_agent(const json& kernel, const json& a, const json& runs, const terminal& t,
                   bool has_node) {
   const sheet s(t);
@@ -112,7 +120,7 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
          "timeout " + length_of(a, "timeout_ms") +
              (number_of(a, "cooldown_ms") > 0 ? ", cooldown " + length_of(a, "cooldown_ms")
                                               : std::string{}) +
-             ", attempts " + text_of(a, "max_attempts") + ", priority " + text_of(a, "priority"));
+             ", " + attempts_of_run(a) + ", priority " + text_of(a, "priority"));
   s.line("tools", listed(rows_of(a, "tools")));
   if (const auto d = part_of(a, "last_decision"); !d.empty())
     s.line(

@@ -8,6 +8,7 @@
 #include "adapters/posix/home_lock.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/core/verdict.hpp"
 #include "commands.hpp"
 
 #include <algorithm>
@@ -146,6 +147,16 @@ int show_run(const arguments& args, const std::string& base) {
   return print_run(args, part_of(object_of(*body), "dispatch"), terminal_of_stdout(args));
 }
 
+/// Why not all of the attempts were made that a failed run may have; empty: all were.
+std::string attempts_of(const json& d) {
+  const auto of = failure_class_from(text_of(d, "failure_class"));
+  if (text_of(d, "status") != "failed" || !of || *of == failure_class::none || is_retryable(*of) ||
+      number_of(d, "attempt") >= number_of(d, "max_attempts"))
+    return {};
+  return text_of(d, "attempt") + " of at most " + text_of(d, "max_attempts") +
+         "; another would fail in the same way, so none is made by itself";
+}
+
 /// `details`: what matters to somebody who looks into the node as well.
 void render_dispatch(const json& body, const terminal& t, bool details) {
   const auto d = part_of(body, "dispatch");
@@ -159,6 +170,7 @@ void render_dispatch(const json& body, const terminal& t, bool details) {
   line("agent     ", text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"));
   line("cycle     ", text_of(d, "cycle_id"));
   line("status    ", text_of(d, "status") + attempt_of(d) + after_status_of(d, most_characters));
+  line("attempts  ", attempts_of(d));
   line("result    ", result_of(d));
   line("created   ", moment_of(d, "created_at"));
   line("started   ", moment_of(d, "started_at"));
