@@ -66,9 +66,9 @@ namespace {
 /// prompts and metadata as they are, for they must run again, rows of earlier programs were not
 /// redacted, and agents write files. Ids and names are given as they are, unless they have the
 /// shape of a secret.
-constexpr std::array<std::string_view, 13> free_texts{
+constexpr std::array<std::string_view, 14> free_texts{
     "prompt",        "metadata", "summary",   "output", "error", "last_error", "attempts",
-    "agent_summary", "detail",   "sentences", "what",   "text",  "diff"};
+    "agent_summary", "detail",   "sentences", "what",   "text",  "diff",       "description"};
 
 void redact_all(json& value, const std::vector<std::string>& secrets) {
   if (value.is_string())

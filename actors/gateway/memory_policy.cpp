@@ -141,6 +141,27 @@ config::tree tree_of(const json& value) {
   return t;
 }
 
+/// What a person wants of a kernel's memory.
+struct policy_wish {
+  json body;
+  const config::kernel* kernel = nullptr;
+};
+
+/// Only a person's; what is wrong with it is answered, and nothing returned.
+std::optional<policy_wish> wish_of(const exchange_ptr& x) {
+  if (!may_decide(*x)) {
+    x->fail_with(not_a_person(*x, "memory policy"));
+    return std::nullopt;
+  }
+  auto body = x->body();
+  if (!body)
+    return std::nullopt;
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
+  if (kernel == nullptr)
+    return std::nullopt;
+  return policy_wish{std::move(*body), kernel};
+}
+
 } // namespace
 
 void judge_memory_items(exchange_ptr x) {
@@ -155,15 +176,10 @@ void judge_memory_items(exchange_ptr x) {
 }
 
 void apply_memory_policy(exchange_ptr x) {
-  if (!may_decide(*x))
-    return x->fail_with(not_a_person(*x, "memory policy"));
-  const auto body = x->body();
-  if (!body)
+  const auto wish = wish_of(x);
+  if (!wish)
     return;
-  const auto* kernel = x->kernel(text_in(*body, "kernel"));
-  if (kernel == nullptr)
-    return;
-  const auto& listed = part_in(*body, "shown");
+  const auto& listed = part_in(wish->body, "shown");
   if (!listed.is_array())
     return x->fail_with({errc::invalid_argument, "the body does not say what was shown", "shown",
                          "write {\"shown\": [{\"id\": \"ctx_…\", \"action\": \"archive\"}]}, of "
@@ -171,6 +187,7 @@ void apply_memory_policy(exchange_ptr x) {
   std::vector<skills::shown_decision> shown;
   for (const auto& s : listed)
     shown.push_back({text_in(s, "id"), text_in(s, "action")});
+  const auto* kernel = wish->kernel;
   ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel, shown](knowledge_reply& r) {
     auto a = std::make_shared<applying>();
     a->x = x;
@@ -185,15 +202,11 @@ void apply_memory_policy(exchange_ptr x) {
 }
 
 void undo_memory_policy(exchange_ptr x) {
-  if (!may_decide(*x))
-    return x->fail_with(not_a_person(*x, "memory policy"));
-  const auto body = x->body();
-  if (!body)
+  const auto wish = wish_of(x);
+  if (!wish)
     return;
-  const auto* kernel = x->kernel(text_in(*body, "kernel"));
-  if (kernel == nullptr)
-    return;
-  const auto name = text_in(*body, "item");
+  const auto* kernel = wish->kernel;
+  const auto name = text_in(wish->body, "item");
   ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel, name](knowledge_reply& r) {
     auto a = std::make_shared<applying>();
     a->x = x;

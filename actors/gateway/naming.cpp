@@ -133,19 +133,21 @@ void refuse_agent(const exchange_ptr& x, const std::string& kernel_id, const std
                        });
 }
 
-std::optional<error> unknown_filter(const exchange& x) {
-  const auto kernel = x.query("kernel");
-  if (!kernel.empty() && x.configuration->find_kernel(kernel) == nullptr) {
+bool refuse_unknown_filter(const exchange_ptr& x) {
+  const auto kernel = x->query("kernel");
+  if (!kernel.empty() && x->configuration->find_kernel(kernel) == nullptr) {
     std::vector<std::string_view> known;
-    for (const auto& k : x.configuration->kernels)
+    for (const auto& k : x->configuration->kernels)
       known.emplace_back(k.kernel_id);
-    return error{errc::not_found, "no such kernel: " + kernel, x.configuration->path,
-                 did_you_mean(kernel, known, "list them with: boyd status")};
+    x->fail_with({errc::not_found, "no such kernel: " + kernel, x->configuration->path,
+                  did_you_mean(kernel, known, "list them with: boyd status")});
+    return true;
   }
-  const auto agent = x.query("agent");
-  if (agent.empty() || is_configured(*x.configuration, {kernel, agent}))
-    return std::nullopt;
-  return no_such_agent(x, kernel, agent);
+  const auto agent = x->query("agent");
+  if (agent.empty() || is_configured(*x->configuration, {kernel, agent}))
+    return false;
+  refuse_agent(x, kernel, agent);
+  return true;
 }
 
 void find_last_begun(const exchange_ptr& x, const dispatch_reader& then,

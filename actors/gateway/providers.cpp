@@ -1,4 +1,4 @@
-#include "actors/conversation/actor.hpp"
+#include "actors/gateway/conversing.hpp"
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
@@ -24,7 +24,6 @@ namespace {
 
 /// More than all calls of a probe may take together.
 constexpr milliseconds longest_probe = 6min;
-constexpr milliseconds answer_margin = 10s;
 /// Under these names the spending has the calls of probes.
 constexpr const char* spending_kernel = "boyd";
 constexpr const char* spending_agent = "doctor";
@@ -124,8 +123,6 @@ conversation_order probing_order(const exchange_ptr& x, const exec::chat_target&
   probe.agent_id = spending_agent;
   probe.now = [clock = parts.context->ports.clock] { return clock->steady(); };
   conversation_order order;
-  order.context = parts.context;
-  order.configuration = x->configuration;
   order.targets = {at};
   order.uses_findings = false;
   order.make = [probe = std::move(probe)](const std::vector<exec::chat_target>& with_keys) mutable {
@@ -134,9 +131,6 @@ conversation_order probing_order(const exchange_ptr& x, const exec::chat_target&
   };
   order.caller = std::string(spending_kernel) + "/" + spending_agent;
   order.limit = longest_probe;
-  order.store = parts.store;
-  order.workspace = parts.workspace;
-  order.asker = x->self->address();
   return order;
 }
 
@@ -182,17 +176,8 @@ void probe_provider(exchange_ptr x, const std::string& id) {
   auto targets = exec::chat_targets(*x->configuration, id, model, {});
   if (!targets)
     return x->fail_with(targets.error());
-  const auto probing = spawn_conversation(x->self->system(), probing_order(x, targets->front()));
-  x->self->monitor(probing);
-  x->self->state.conversations.add(probing);
-  ask<conversation_reply>(
-      x->self, probing, conversation_query{},
-      [x, at = targets->front(), probing](const result<conversation_reply>& r) {
-        if (!r)
-          return x->fail_with(r.error());
-        conclude_probe(x, at, *r);
-      },
-      longest_probe + answer_margin);
+  converse(x, probing_order(x, targets->front()),
+           [x, at = targets->front()](const conversation_reply& r) { conclude_probe(x, at, r); });
 }
 
 } // namespace boyd::gateway_impl

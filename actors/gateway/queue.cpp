@@ -35,8 +35,8 @@ using page_ptr = std::shared_ptr<page>;
 
 void reply_page(const exchange_ptr& x, const page_ptr& p, bool more) {
   // A slip in a name looks like a quiet queue.
-  if (const auto slip = p->items.empty() ? unknown_filter(*x) : std::nullopt)
-    return x->fail_with(*slip);
+  if (p->items.empty() && refuse_unknown_filter(x))
+    return;
   json kernels = json::array();
   for (const auto& k : x->configuration->kernels)
     kernels.push_back(k.kernel_id);

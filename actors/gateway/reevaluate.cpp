@@ -1,4 +1,4 @@
-#include "actors/conversation/actor.hpp"
+#include "actors/gateway/conversing.hpp"
 #include "actors/gateway/explain.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
@@ -25,7 +25,6 @@ namespace {
 
 /// For the whole conversation.
 constexpr milliseconds longest_conversation = 10min;
-constexpr milliseconds conversation_margin = 10s;
 constexpr milliseconds record_time = 2min;
 constexpr double kept_digits = 1e4;
 
@@ -216,10 +215,7 @@ void conclude(const exchange_ptr& x, const run_ptr& run, const conversation_repl
 }
 
 void ask_again(const exchange_ptr& x, const run_ptr& run, std::vector<exec::chat_target> targets) {
-  const auto& parts = x->self->state.parts;
   conversation_order order;
-  order.context = parts.context;
-  order.configuration = x->configuration;
   order.targets = std::move(targets);
   order.make = [c = conversation_of(x, *run)](std::vector<exec::chat_target> keyed) mutable {
     c.targets = std::move(keyed);
@@ -231,21 +227,8 @@ void ask_again(const exchange_ptr& x, const run_ptr& run, std::vector<exec::chat
   };
   order.caller = run->execution.kernel_id + "/" + run->execution.agent_id;
   order.limit = longest_conversation;
-  order.store = parts.store;
-  order.governor = parts.governor;
-  order.workspace = parts.workspace;
-  order.asker = x->self->address();
-  const auto conversation = spawn_conversation(x->self->system(), std::move(order));
-  x->self->monitor(conversation);
-  x->self->state.conversations.add(conversation);
-  ask<conversation_reply>(
-      x->self, conversation, conversation_query{},
-      [x, run, conversation](const result<conversation_reply>& r) {
-        if (!r)
-          return x->fail_with(r.error());
-        conclude(x, run, *r);
-      },
-      longest_conversation + conversation_margin);
+  order.governor = x->self->state.parts.governor;
+  converse(x, std::move(order), [x, run](const conversation_reply& r) { conclude(x, run, r); });
 }
 
 void take_record(const exchange_ptr& x, const json& body, const workspace_reply& r) {

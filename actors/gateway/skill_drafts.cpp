@@ -1,6 +1,5 @@
-#include "actors/conversation/actor.hpp"
+#include "actors/gateway/conversing.hpp"
 #include "actors/gateway/skill_decisions.hpp"
-#include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/context/block.hpp"
 #include "boyd/core/ids.hpp"
@@ -23,7 +22,6 @@ namespace boyd::gateway_impl {
 namespace {
 
 constexpr milliseconds draft_time = 5min;
-constexpr milliseconds draft_margin = 10s;
 /// Of the answer: the largest skill that is worth its place in a prompt, and its reasoning.
 constexpr std::int64_t draft_tokens = 8000;
 /// An answer that is not what was asked for is asked for once more.
@@ -206,8 +204,6 @@ void word_draft(const deciding_ptr& d, const candidate_view& c) {
   w->provider = std::move(*provider);
   w->model = targets->front().model;
   conversation_order order;
-  order.context = parts.context;
-  order.configuration = x->configuration;
   order.targets = std::move(*targets);
   order.make = [talk = conversation_of(*w)](std::vector<exec::chat_target> keyed) mutable {
     talk.targets = std::move(keyed);
@@ -218,21 +214,8 @@ void word_draft(const deciding_ptr& d, const candidate_view& c) {
       parts.context->layout().execution(make_uuid_v7(d->now(), *parts.context->ports.random)) +
       "/draft.jsonl";
   order.limit = draft_time;
-  order.store = parts.store;
   order.governor = parts.governor;
-  order.workspace = parts.workspace;
-  order.asker = x->self->address();
-  const auto conversation = spawn_conversation(x->self->system(), std::move(order));
-  x->self->monitor(conversation);
-  x->self->state.conversations.add(conversation);
-  ask<conversation_reply>(
-      x->self, conversation, conversation_query{},
-      [w, conversation](const result<conversation_reply>& r) {
-        if (!r)
-          return w->d->x->fail_with(r.error());
-        conclude(w, *r);
-      },
-      draft_time + draft_margin);
+  converse(x, std::move(order), [w](const conversation_reply& r) { conclude(w, r); });
 }
 
 } // namespace boyd::gateway_impl

@@ -3,6 +3,8 @@
 #include "boyd/context/reading.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/skills/document.hpp"
 #include "boyd/skills/facts.hpp"
 #include "boyd/skills/skill.hpp"
 
@@ -21,6 +23,8 @@ namespace {
 constexpr const char* list_them = "list them with: boyd skills ls";
 /// Commits of a skill's file that are looked through for one of its versions.
 constexpr std::size_t searched_commits = 200;
+/// Of config::redact_text, in the place of a secret.
+constexpr std::string_view redacted_mark = "[redacted]";
 
 json share(std::int64_t part, std::int64_t rest) {
   return part + rest == 0 ? json(nullptr)
@@ -173,12 +177,16 @@ void record(const deciding_ptr& d, std::vector<graph::edge> facts, json answer) 
                    });
 }
 
+std::string subject_of(const std::string& skill, std::int64_t version) {
+  return "skill " + skill + ": version " + std::to_string(version);
+}
+
 /// The bytes stand in the file, and in the history, before a fact says that they are approved.
 void write_and_record(const deciding_ptr& d, const skills::approval& a, const std::string& text,
                       std::vector<graph::edge> facts, json answer) {
   state_request request;
   request.what = write_skill{d->kernel->kernel_id, skills::file_of(a.name), text,
-                             "skill " + a.name + ": version " + std::to_string(a.version)};
+                             subject_of(a.name, a.version)};
   ask<state_reply>(
       d->x->self, d->x->self->state.parts.state_writer, std::move(request),
       [d, facts = std::move(facts), answer = std::move(answer)](const result<state_reply>& r) {
@@ -200,6 +208,18 @@ bool is_other_text(const deciding_ptr& d, const std::string& hash) {
     return false;
   d->x->fail_with({errc::conflict, "the text has changed: the hash does not match", d->id,
                    "see: boyd skills show " + d->id});
+  return true;
+}
+
+/// What is approved is what the history keeps, and it keeps no secret.
+bool has_secret(const deciding_ptr& d, const std::string& text, const std::string& what,
+                const std::string& next) {
+  const auto found = skills::secrets_in(text, d->x->configuration->secrets);
+  if (found.empty())
+    return false;
+  d->x->fail_with({errc::refused,
+                   what + " has what looks like a secret, which the history does not keep",
+                   skills::lines_of(found), next});
   return true;
 }
 
@@ -225,7 +245,9 @@ void approve_candidate(const deciding_ptr& d, const candidate_view& c) {
   if (!c.is_sound)
     return d->x->fail_with({errc::refused, "no text to approve: " + problems_of(c.problems), c.id,
                             "add a text: boyd skills draft " + d->id});
-  if (is_other_text(d, c.hash))
+  if (is_other_text(d, c.hash) ||
+      has_secret(d, c.text, "the text",
+                 "write it without the secret: boyd skills draft " + d->id + " FILE"))
     return;
   const auto taken = std::ranges::find(d->known.skills, c.name, &skill_view::name);
   if (taken != d->known.skills.end())
@@ -257,7 +279,9 @@ void approve_file(const deciding_ptr& d, const skill_view& s) {
   if (!s.is_sound)
     return d->x->fail_with({errc::refused, "cannot approve it: " + problems_of(s.problems), s.name,
                             "fix skills/" + s.name + "/SKILL.md"});
-  if (is_other_text(d, s.hash))
+  if (is_other_text(d, s.hash) || has_secret(d, s.text, "the text",
+                                             "take it out of skills/" + s.name +
+                                                 "/SKILL.md, then: boyd skills approve " + s.name))
     return;
   skills::approval a;
   a.kernel_id = d->kernel->kernel_id;
@@ -319,6 +343,13 @@ struct rolling_back {
   graph::skill_version version;
   std::vector<commit_info> commits;
   std::size_t next = 0;
+  std::string kept; ///< instead of the version, with [redacted] where it has a secret
+
+  std::string what() const { return "version " + std::to_string(version.number); }
+  std::string how_to_go_on() const {
+    return "write it without the secret into skills/" + skill->name +
+           "/SKILL.md, then: boyd skills approve " + skill->name;
+  }
 };
 
 using rolling_ptr = std::shared_ptr<rolling_back>;
@@ -326,6 +357,8 @@ using rolling_ptr = std::shared_ptr<rolling_back>;
 void restore(const rolling_ptr& r, const std::string& old) {
   const auto& d = r->d;
   const auto& s = *r->skill;
+  if (has_secret(d, old, r->what(), r->how_to_go_on()))
+    return;
   skills::approval a;
   a.kernel_id = d->kernel->kernel_id;
   a.name = s.name;
@@ -336,9 +369,7 @@ void restore(const rolling_ptr& r, const std::string& old) {
   a.confidence = s.known.counts.confidence;
   a.uses = s.known.counts.use_count;
   a.by = d->by();
-  const auto reason = d->text("reason");
-  a.reason = "rollback to version " + std::to_string(r->version.number) +
-             (reason.empty() ? std::string() : ": " + reason);
+  a.reason = graph::rollback_reason(r->version.number, d->text("reason"));
   auto facts = skills::facts_of(a, d->now());
   facts.push_back(
       skills::fact_of({s.id, "rollback", decision_id_of(*d), d->by(), a.reason, 0}, d->now()));
@@ -350,21 +381,46 @@ void restore(const rolling_ptr& r, const std::string& old) {
   write_and_record(d, a, text, std::move(facts), std::move(answer));
 }
 
+/// The bytes of the version are in none of the commits.
+void tell_not_kept(const rolling_ptr& r) {
+  const auto& name = r->skill->name;
+  if (r->kept.empty())
+    return r->d->x->fail_with({errc::not_found, r->what() + " is not in the history",
+                               skills::file_of(name),
+                               "its SHA-256 is " + r->version.hash +
+                                   "; write it again, then: boyd skills approve " + name});
+  std::vector<skills::finding> hidden;
+  int number = 0;
+  for (const auto line : split(r->kept, '\n'))
+    if (++number; line.find(redacted_mark) != line.npos)
+      hidden.push_back({number, {}, {}});
+  r->d->x->fail_with({errc::refused,
+                      r->what() + " had what looks like a secret, which the history has not kept",
+                      skills::lines_of(hidden), r->how_to_go_on()});
+}
+
+/// The commit that an approval makes says so; a cycle's may have taken the file before it.
+void note_kept(const rolling_ptr& r, const commit_info& commit, std::string text) {
+  if (text.find(redacted_mark) == text.npos)
+    return;
+  if (r->kept.empty() || commit.subject == subject_of(r->skill->name, r->version.number))
+    r->kept = std::move(text);
+}
+
 void look_at_commit(const rolling_ptr& r) {
   const auto& d = r->d;
   if (r->next == r->commits.size())
-    return d->x->fail_with(
-        {errc::not_found, "version " + std::to_string(r->version.number) + " is not in the history",
-         skills::file_of(r->skill->name),
-         "its SHA-256 is " + r->version.hash + "; write it again, then: boyd skills approve " +
-             r->skill->name});
+    return tell_not_kept(r);
   repository_request request;
   request.what = query_file_at{d->kernel->kernel_id, skills::file_of(r->skill->name),
-                               r->commits[r->next++].hash};
+                               r->commits[r->next].hash};
   ask<repository_reply>(d->x->self, d->x->self->state.parts.git_committer, std::move(request),
                         [r](const result<repository_reply>& found) {
                           if (found && sha256_hex(found->text) == r->version.hash)
                             return restore(r, found->text);
+                          if (found)
+                            note_kept(r, r->commits[r->next], found->text);
+                          ++r->next;
                           look_at_commit(r);
                         });
 }

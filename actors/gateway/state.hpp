@@ -93,9 +93,9 @@ using exchange_ptr = std::shared_ptr<exchange>;
 error no_such_agent(const exchange& x, const std::string& kernel_id, const std::string& name);
 /// Answers that; of an agent that the node has not read yet, that it has not. naming.cpp
 void refuse_agent(const exchange_ptr& x, const std::string& kernel_id, const std::string& name);
-/// What is wrong with `kernel` and `agent` of the query, when one of them names nothing that is
-/// configured. naming.cpp
-std::optional<error> unknown_filter(const exchange& x);
+/// True when `kernel` or `agent` of the query names nothing that is configured: that is answered,
+/// as refuse_agent does. naming.cpp
+bool refuse_unknown_filter(const exchange_ptr& x);
 
 using dispatch_reader = std::function<void(const dispatch&)>;
 

@@ -299,4 +299,11 @@ result<void> log_source::each_item(
   });
 }
 
+result<std::optional<graph::learned_skill>> log_source::skill(const std::string& id) {
+  const auto text = index_.value(index_area::skills, id);
+  if (!text)
+    return fail(text.error());
+  return *text ? graph::read_learned_skill(**text) : std::nullopt;
+}
+
 } // namespace boyd

@@ -31,6 +31,7 @@ class log_source final : public graph::fact_source {
   result<void>
   each_item(const std::function<void(const std::string& id, const graph::learned_item& item)>& f)
       override;
+  result<std::optional<graph::learned_skill>> skill(const std::string& id) override;
   /// How far `forwards` has come; it goes on from there, also in another source of the same log.
   struct forward {
     std::uint64_t until = 0;    ///< the last line that is wanted

@@ -79,7 +79,7 @@ struct arguments {
 
   // of single verbs
   std::string id;                     ///< of a dispatch, an approval or a call
-  std::string run;                    ///< dispatches show --run
+  std::string run;                    ///< --attempt of a run
   std::string agent;                  ///< --agent, or the positional of why
   std::string kernel;                 ///< --kernel
   std::string cycle;                  ///< --cycle

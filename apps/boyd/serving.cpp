@@ -23,7 +23,7 @@ adapters::http_response to_http(result<api_response> r) {
 adapters::http_peer peer_of(std::int64_t pid, std::int64_t user) {
   const auto process = static_cast<pid_t>(pid);
   const bool hidden = user == 0 && ::geteuid() != 0;
-  return {adapters::describe_process(process) + " of user " + std::to_string(user),
+  return {adapters::describe_caller(process, user),
           adapters::why_not_a_person(process, ::getpid(), hidden)};
 }
 
@@ -73,7 +73,7 @@ adapters::http_response answer_stop(const adapters::http_request& r, const stop_
 } // namespace
 
 api_caller this_process() {
-  return {adapters::describe_process(::getpid()) + " of user " + std::to_string(::geteuid()),
+  return {adapters::describe_caller(::getpid(), ::geteuid()),
           adapters::why_not_a_person(::getpid(), 0)};
 }
 

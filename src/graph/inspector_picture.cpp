@@ -1,4 +1,5 @@
 #include "boyd/graph/inspector.hpp"
+#include "boyd/graph/learned_skills.hpp"
 #include "boyd/graph/picture.hpp"
 #include "inspector_internal.hpp"
 
@@ -15,6 +16,23 @@ namespace {
 constexpr std::size_t most_facts_of_node = 200;
 /// Of each node that leads no further, what is looked at for edges between them.
 constexpr std::size_t most_facts_at_rim = 50;
+
+/// Of a context; anything else has no path and no score.
+result<picture_node> node_of_item(const inspection& in, const std::string& id) {
+  const auto item = in.source.item(id);
+  if (!item)
+    return fail(item.error());
+  return picture_node{id, *item && !(*item)->path.empty() ? (*item)->path : id,
+                      *item ? rounded(context::importance((*item)->counts, in.now)) : 0};
+}
+
+/// The score is that of `boyd skills`.
+result<picture_node> node_of_skill(const inspection& in, const std::string& id) {
+  const auto skill = in.source.skill(id);
+  if (!skill)
+    return fail(skill.error());
+  return picture_node{id, id, *skill ? rounded(context::importance((*skill)->counts, in.now)) : 0};
+}
 
 /// Gathers nodes and, between them, edges.
 class gatherer {
@@ -45,11 +63,10 @@ class gatherer {
     picture p;
     p.cut = cut_;
     for (const auto& id : order_) {
-      const auto item = in.source.item(id);
-      if (!item)
-        return fail(item.error());
-      p.nodes.push_back({id, *item && !(*item)->path.empty() ? (*item)->path : id,
-                         *item ? rounded(context::importance((*item)->counts, in.now)) : 0});
+      auto node = names_in_skill_id(id) ? node_of_skill(in, id) : node_of_item(in, id);
+      if (!node)
+        return fail(std::move(node.error()));
+      p.nodes.push_back(std::move(*node));
     }
     for (const auto& [names, weight] : edges_) {
       const auto& [from, to, type] = names;

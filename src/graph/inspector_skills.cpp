@@ -1,4 +1,5 @@
 #include "boyd/graph/inspector.hpp"
+#include "boyd/graph/learned_skills.hpp"
 #include "boyd/graph/links.hpp"
 #include "inspector_internal.hpp"
 
@@ -13,11 +14,45 @@ namespace {
 constexpr std::size_t newest_uses = 5;
 constexpr std::size_t most_told = 10;
 
+/// Which text of a skill is in force, as the log goes on: the number of the version that had it
+/// first.
+class text_in_force {
+ public:
+  void take(const cited_fact& f, const std::string& skill) {
+    const auto meta = meta_of(f);
+    if (f.fact.type == "promoted_to" && f.fact.to == skill) {
+      const auto number = number_in(meta, "fence");
+      const auto hash = text_in(meta, "hash");
+      if (hash.empty() || !approved_.emplace(number, hash).second)
+        return;
+      newest_ = number;
+      begun_ = f.fact.timestamp;
+      first_[number] = number;
+    } else if (f.fact.type == "managed_by" && text_in(meta, "action") == "rollback") {
+      // The new version is an earlier one again.
+      if (const auto to = version_in_rollback(text_in(meta, "reason")); to && first_.contains(*to))
+        first_[newest_] = first_.at(*to);
+    }
+  }
+  std::int64_t now() const {
+    const auto known = first_.find(newest_);
+    return known == first_.end() ? 0 : known->second;
+  }
+  utc_time begun() const { return begun_; }
+
+ private:
+  std::set<std::pair<std::int64_t, std::string>> approved_;
+  std::map<std::int64_t, std::int64_t> first_; ///< by the numbers of the versions
+  std::int64_t newest_ = 0;
+  utc_time begun_{};
+};
+
 /// Of a skill, from its own facts.
 struct skill_facts {
   std::vector<cited_fact> all; ///< the oldest first
   std::vector<std::string> sources;
-  std::vector<cited_fact> uses;
+  std::vector<cited_fact> uses; ///< of the text that is in force now
+  utc_time begun{};             ///< when its newest version was approved
 
   std::size_t failures_of_newest() const {
     const auto some = std::min(uses.size(), newest_uses);
@@ -32,13 +67,18 @@ result<skill_facts> facts_of_skill(const inspection& in, const std::string& skil
   if (!facts)
     return fail(std::move(facts.error()));
   skill_facts s;
+  text_in_force text;
+  std::map<std::int64_t, std::vector<cited_fact>> uses;
   for (auto& f : *facts) {
+    text.take(f, skill);
     if (f.fact.type == "derived_from" && f.fact.from == skill &&
         std::ranges::find(s.sources, f.fact.to) == s.sources.end())
       s.sources.push_back(f.fact.to);
     if (f.fact.type == "validated_by" && f.fact.to == skill)
-      s.uses.push_back(f);
+      uses[text.now()].push_back(f);
   }
+  s.uses = std::move(uses[text.now()]);
+  s.begun = text.begun();
   s.all = std::move(*facts);
   return s;
 }
@@ -169,7 +209,7 @@ result<void> look_at_skill(const inspection& in, const std::string& name, json& 
                             name + " failed in " + std::to_string(failed) + " of its last " +
                                 std::to_string(std::min(s->uses.size(), newest_uses)) + " uses",
                             "fix it, roll it back, or disable it", last.place));
-  else if (in.now - last.fact.timestamp > 30 * 24h)
+  else if (in.now - std::max(last.fact.timestamp, s->begun) > 30 * 24h)
     found.push_back(finding("decayed_skill", name,
                             name + " was last followed at " + time_text(last.fact.timestamp),
                             "archive it if it is no longer needed", last.place));

@@ -74,6 +74,8 @@ std::string to_text(const learned_item& item) {
   put("kernels", item.kernels);
   put("referenced_by", item.referenced_by);
   put("stage", item.stage);
+  if (item.undone != context::standing::open)
+    j["undone"] = context::name_of(item.undone);
   if (item.frozen)
     j["frozen"] = true;
   return dump(j);
@@ -92,6 +94,7 @@ std::optional<learned_item> read_learned_item(std::string_view text) {
   item.kernels = texts_in(j, "kernels");
   item.referenced_by = texts_in(j, "referenced_by");
   item.stage = text_in(j, "stage");
+  item.undone = detail::standing_in(j, "undone");
   item.counts = detail::statistics_in(j);
   return item;
 }
@@ -211,6 +214,7 @@ result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   const auto hash = meta.text("hash");
   if (!hash.empty() && !it.hash.empty() && hash != it.hash) {
     c.changed = fact.timestamp;
+    it.undone = context::standing::open;
     // What was decided of the other content says nothing of this one.
     if (c.policy == context::standing::shortened) {
       c.policy = context::standing::open;
@@ -231,6 +235,7 @@ result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   const bool cited = meta.flag("cited");
   if (!cited && !meta.flag("used"))
     return {};
+  it.undone = context::standing::open;
   ++c.use_count;
   c.referenced += cited ? 1 : 0;
   if (cited) {
@@ -271,6 +276,7 @@ result<void> learner::take_outcome(const edge& fact, std::uint64_t line) {
     auto found = changing(used.id);
     if (!found)
       return fail(std::move(found.error()));
+    (*found)->undone = context::standing::open;
     auto& c = (*found)->counts;
     detail::count_outcome(c, good, good ? rules_.success_step : -rules_.failure_step);
     if (good && used.cited && (*found)->type == context::item_type::generated)
@@ -291,6 +297,7 @@ result<void> learner::take_support(const edge& fact) {
   auto found = changing(fact.to);
   if (!found)
     return fail(std::move(found.error()));
+  (*found)->undone = context::standing::open;
   auto& c = (*found)->counts;
   c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
   const auto count = [&](std::string_view key, bool good, double step) {
@@ -320,6 +327,7 @@ result<void> learner::take_decision(const edge& fact) {
     item.stage = meta.text("to");
     return {};
   }
+  item.undone = action == "undo" ? item.counts.policy : standing::open;
   item.counts.policy = shortens             ? standing::shortened
                        : action == "forget" ? standing::forgotten
                        : action == "undo"   ? standing::open

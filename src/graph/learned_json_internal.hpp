@@ -56,8 +56,8 @@ inline void put_statistics(json& j, const context::item_statistics& c) {
     j["policy_hash"] = c.policy_hash;
 }
 
-inline context::standing standing_in(const json& j) {
-  const auto name = text_in(j, "policy");
+inline context::standing standing_in(const json& j, const char* key) {
+  const auto name = text_in(j, key);
   for (const auto s :
        {context::standing::pinned, context::standing::shortened, context::standing::forgotten})
     if (name == context::name_of(s))
@@ -74,7 +74,7 @@ inline context::item_statistics statistics_in(const json& j) {
   c.created = time_in(j, "created").value_or(utc_time{});
   c.last_used = time_in(j, "last_used");
   c.changed = time_in(j, "changed");
-  c.policy = standing_in(j);
+  c.policy = standing_in(j, "policy");
   c.policy_hash = text_in(j, "policy_hash");
   return c;
 }

@@ -4,6 +4,8 @@
 #include "learned_json_internal.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 namespace boyd::graph {
@@ -14,6 +16,7 @@ using detail::json;
 
 constexpr std::string_view skill_prefix = "skill_";
 constexpr std::string_view candidate_prefix = "candidate_";
+constexpr std::string_view rollback_words = "rollback to version ";
 /// Versions and sources of one skill that are kept at hand; the log has them all.
 constexpr std::size_t most_versions = 200;
 constexpr std::size_t most_sources = 100;
@@ -74,6 +77,22 @@ std::optional<std::pair<std::string, std::string>> names_in_skill_id(std::string
   if (slash == id.npos || slash == 0 || slash + 1 == id.size())
     return std::nullopt;
   return std::pair(std::string(id.substr(0, slash)), std::string(id.substr(slash + 1)));
+}
+
+std::string rollback_reason(std::int64_t version, std::string_view why) {
+  return std::string(rollback_words) + std::to_string(version) +
+         (why.empty() ? std::string() : ": " + std::string(why));
+}
+
+std::optional<std::int64_t> version_in_rollback(std::string_view reason) {
+  if (!reason.starts_with(rollback_words))
+    return std::nullopt;
+  reason.remove_prefix(rollback_words.size());
+  std::int64_t version = 0;
+  const auto* const end = reason.data() + reason.size();
+  const auto read = std::from_chars(reason.data(), end, version);
+  const bool is_whole = read.ec == std::errc{} && (read.ptr == end || *read.ptr == ':');
+  return is_whole ? std::optional(version) : std::nullopt;
 }
 
 std::string_view name_of(candidate_status s) noexcept {

@@ -62,22 +62,22 @@ std::pair<memory_action, std::string> first_rule(const policy_item& i, double im
   return {memory_action::keep, "no rule asks for more"};
 }
 
-/// The log says already that this was done.
-bool is_done(const graph::learned_item& item, memory_action action) {
+/// What the log says of an item to which this was done; open: the log keeps it apart.
+context::standing standing_after(memory_action action) {
   switch (action) {
   case memory_action::reinforce:
-    return item.counts.policy == context::standing::pinned;
+    return context::standing::pinned;
   case memory_action::forget:
-    return item.counts.policy == context::standing::forgotten;
+    return context::standing::forgotten;
   case memory_action::archive:
   case memory_action::summarize:
-    return item.counts.policy == context::standing::shortened;
+    return context::standing::shortened;
   case memory_action::keep:
   case memory_action::promote_to_skill:
   case memory_action::undo:
     break;
   }
-  return false;
+  return context::standing::open;
 }
 
 } // namespace
@@ -110,8 +110,12 @@ policy_decision decide(const policy_item& i, utc_time now, const memory_rules& r
     return d;
   }
   std::tie(d.action, d.reason) = first_rule(i, importance, now, rules);
-  if (is_done(i.item, d.action)) {
-    d.reason = std::string(name_of(d.action)) + " was done already";
+  const auto wanted = standing_after(d.action);
+  const bool is_done = wanted != context::standing::open && wanted == i.item.counts.policy;
+  const bool is_undone = wanted != context::standing::open && wanted == i.item.undone;
+  if (is_done || is_undone) {
+    d.reason = std::string(name_of(d.action)) +
+               (is_done ? " was done already" : " was undone, and nothing has changed since");
     d.action = memory_action::keep;
   } else if (d.action == memory_action::forget || d.action == memory_action::archive) {
     d.confidence = rounded(1 - importance);

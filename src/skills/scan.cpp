@@ -117,22 +117,45 @@ bool fetches_and_runs(std::string_view given) {
 
 } // namespace
 
-std::vector<finding> scan_document(std::string_view text, const std::vector<std::string>& secrets) {
+std::vector<finding> secrets_in(std::string_view text, const std::vector<std::string>& secrets) {
+  const auto shown = config::redact_text(std::string(text), secrets);
+  const auto lines = split(text, '\n');
+  const auto shown_lines = split(shown, '\n');
+  const bool is_long = lines.size() != shown_lines.size();
   std::vector<finding> found;
+  for (std::size_t i = 0; i < lines.size() && found.size() < most_findings; ++i) {
+    if (i < shown_lines.size() && lines[i] == shown_lines[i])
+      continue;
+    found.push_back({static_cast<int>(i) + 1,
+                     is_long ? "what looks like a secret of several lines begins here"
+                             : "what looks like a secret",
+                     "take it out, and change it if it is one"});
+    if (is_long)
+      break; // behind it the lines do not stand beside each other
+  }
+  return found;
+}
+
+std::string lines_of(const std::vector<finding>& found) {
+  constexpr std::size_t most_lines = 5;
+  std::string all = found.size() == 1 ? "line " : "lines ";
+  for (std::size_t i = 0; i < std::min(found.size(), most_lines); ++i)
+    all += (i == 0 ? "" : ", ") + std::to_string(found[i].line);
+  return found.size() <= most_lines
+             ? all
+             : all + " and " + std::to_string(found.size() - most_lines) + " more";
+}
+
+std::vector<finding> scan_document(std::string_view text, const std::vector<std::string>& secrets) {
+  auto found = secrets_in(text, secrets);
   const auto tell = [&](int line, std::string problem, std::string next) {
     if (found.size() < most_findings)
       found.push_back({line, std::move(problem), std::move(next), true});
   };
-  const auto shown = config::redact_text(std::string(text), secrets);
-  const auto lines = split(text, '\n');
-  const auto shown_lines = split(shown, '\n');
-  if (lines.size() != shown_lines.size())
-    tell(1, "the file holds what looks like a secret of several lines",
-         "take it out, and change it if it is one");
   std::string whole; ///< a command that goes on in the next line
   bool in_fence = false;
   int number = 0;
-  for (const auto line : lines) {
+  for (const auto line : split(text, '\n')) {
     ++number;
     // Some editors begin a file with a mark, which says nothing.
     const bool is_marked = number == 1 && line.starts_with("\xEF\xBB\xBF");
@@ -144,9 +167,6 @@ std::vector<finding> scan_document(std::string_view text, const std::vector<std:
     if (!in_fence && line.find("<!--") != line.npos)
       tell(number, "an HTML comment, which a rendered page does not show",
            "write it as text, or take it out");
-    const auto index = static_cast<std::size_t>(number) - 1;
-    if (lines.size() == shown_lines.size() && line != shown_lines[index])
-      tell(number, "what looks like a secret", "take it out, and change it if it is one");
     auto command = trim(line);
     const bool goes_on = command.ends_with('\\');
     if (goes_on)
@@ -159,6 +179,7 @@ std::vector<finding> scan_document(std::string_view text, const std::vector<std:
            "name what is to be installed, or put it into a file that can be read");
     whole.clear();
   }
+  std::ranges::stable_sort(found, {}, &finding::line);
   return found;
 }
 

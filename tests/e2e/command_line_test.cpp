@@ -455,9 +455,17 @@ kernels:
   CHECK_THAT(shown,
              Contains("result    ended with exit code 0; it made no statement of its own\n") &&
                  !Contains("verdicts") && !Contains("metadata"));
-  CHECK_THAT(shown, Contains("--run N"));
+  CHECK_THAT(shown, Contains("--attempt N"));
+  CHECK(home.run({"dispatches", "show", id, "--attempt", "1"}).out == "run 1\n");
+  CHECK(home.run({"dispatches", "show", id, "--attempt", "1", "--json"}).json()["to"] == "done");
+  // The name that it had before, which no help shows.
   CHECK(home.run({"dispatches", "show", id, "--run", "1"}).out == "run 1\n");
-  CHECK(home.run({"dispatches", "show", id, "--run", "1", "--json"}).json()["to"] == "done");
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"dispatches", "show"}, {"logs"}, {"patches", "show"}, {"patches", "discard"}}) {
+    auto help = words;
+    help.emplace_back("--help");
+    CHECK_THAT(home.run(help).out, Contains("--attempt N") && !Contains("--run"));
+  }
   // The cycle does not wait for it: what the data ends too early runs again in a node.
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));
@@ -466,11 +474,11 @@ kernels:
   CHECK(node.finish().code == 0);
   const auto last =
       home.run({"dispatches", "show", id, "--json"}).json()["dispatch"]["fence"].dump();
-  CHECK_THAT(home.run({"dispatches", "show", id, "--run", last}).out, Contains("run "));
-  const auto none = home.run({"dispatches", "show", id, "--run", "999"});
+  CHECK_THAT(home.run({"dispatches", "show", id, "--attempt", last}).out, Contains("run "));
+  const auto none = home.run({"dispatches", "show", id, "--attempt", "999"});
   CHECK(none.code == 1);
   CHECK_THAT(none.err, Contains("next: existing attempts: 1, 2"));
-  const auto first = home.run({"logs", id, "--run", "1"});
+  const auto first = home.run({"logs", id, "--attempt", "1"});
   CHECK(first.code == 0);
   CHECK(first.out == "run 1\n");
   CHECK_THAT(first.err, Contains("attempt 1 of run ") && Contains(": done, started ") &&

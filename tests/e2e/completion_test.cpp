@@ -70,7 +70,8 @@ TEST_CASE("fish completes verbs, agents and paths of a home with ~ and a blank",
   CHECK_THAT(complete(R"(boyd --home ~/my\\ home plan --kernel )"), Contains("work\t"));
   CHECK_THAT(complete("boyd dispatches ls --status fa"), Contains("failed\t"));
   CHECK_THAT(complete("boyd restore a"), Contains("a\\ backup.tar") || Contains("a backup.tar"));
-  CHECK_THAT(complete("boyd dispatches show --"), Contains("--run") && !Contains("--status"));
+  CHECK_THAT(complete("boyd dispatches show --"),
+             Contains("--attempt") && !Contains("--run") && !Contains("--status"));
 }
 
 TEST_CASE("zsh completes verbs, agents and paths of a home with ~ and a blank",

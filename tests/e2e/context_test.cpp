@@ -224,6 +224,17 @@ TEST_CASE("context: the kernel's buffer, with and without a node", "[e2e][contex
   const auto cat = h.home.run({"context", "cat", "--json"}).json();
   CHECK(cat["items"][0]["content"] == "# Readme\nthe lighthouse is painted red\n");
   CHECK(cat["workspace"] == h.repo.path());
+  CHECK(h.home.run({"context", "cat", "@README.md"}).code == 0);
+  const auto missing = h.home.run({"context", "cat", "@missing"});
+  CHECK(missing.code == 1);
+  CHECK(missing.out.empty());
+  CHECK_THAT(missing.err, Contains("boyd: not read: no such file or directory (missing)") &&
+                              Contains("it begins at " + h.repo.path()));
+  CHECK(h.home.run({"context", "cat", "@missing", "--json"}).code == 1);
+  const auto some = h.home.run({"context", "cat", "@missing", "@README.md"});
+  CHECK(some.code == 3);
+  CHECK(some.out == "== README.md (file)\n# Readme\nthe lighthouse is painted red\n");
+  CHECK_THAT(some.err, Contains("(missing)"));
   CHECK(item_of(h.plan(), "README.md")["origin"] == "buffer");
   CHECK(h.home.run({"context", "rm", "#docs", "--json"}).json()["removed"][0] == "#docs");
   const auto gone = h.home.run({"context", "rm", "#docs"});

@@ -12,6 +12,7 @@ namespace boyd::test {
 namespace {
 
 using Catch::Matchers::Contains;
+using nlohmann::json;
 
 void copy_home(const std::string& from, const std::string& to) {
   std::filesystem::remove_all(to);
@@ -22,6 +23,31 @@ void copy_home(const std::string& from, const std::string& to) {
 }
 
 } // namespace
+
+TEST_CASE("status: a restored home is one node, and what it was before is told with its parts",
+          "[store]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - {agent_id: a, executor: {type: command, argv: [date]}}\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto node_of = [](const json& status) {
+    return status.at("node").at("node_id").get<std::string>();
+  };
+  const auto first = node_of(home.run({"status", "--json"}).json());
+  const temp_dir directory;
+  const auto copy = directory.file("copy");
+  copy_home(home.path(), copy);
+  std::filesystem::remove(copy + "/run/node_id");
+  std::filesystem::remove(copy + "/run/home");
+  REQUIRE(boyd_run({"--home", copy, "cycle"}).code == 0);
+  const auto status = boyd_run({"--home", copy, "status", "--json"}).json();
+  REQUIRE(status.at("nodes").size() == 2);
+  CHECK(node_of(status) != first);
+  CHECK_THAT(boyd_run({"--home", copy, "status"}).out,
+             !Contains(first) && !Contains("nodes of this database"));
+  CHECK_THAT(boyd_run({"--home", copy, "status", "--parts"}).out,
+             Contains("nodes of this database\n  an earlier node, last seen ") && Contains(first));
+  CHECK_THAT(home.run({"status", "--parts"}).out, !Contains("an earlier node"));
+}
 
 TEST_CASE("case A6: a copied home whose node lives elsewhere is refused", "[store]") {
   auto* server = shared_postgres();

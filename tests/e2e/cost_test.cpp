@@ -166,7 +166,7 @@ TEST_CASE("case W3: a person sees what a reservation holds and why, and releases
   const auto calls = home.run({"cost", "--by", "call", "--json"}).json()["items"];
   REQUIRE(calls.size() == 2);
   for (const auto& c : calls) {
-    CHECK(c["release"]["by"].get<std::string>().find("of user") != std::string::npos);
+    CHECK(c["release"]["by"].get<std::string>().find(", with ") != std::string::npos);
     CHECK(c["release"]["at"].is_string());
   }
   CHECK_THAT(home.run({"cost", "--by", "call"}).out, Contains("as the provider bills"));

@@ -25,7 +25,6 @@ kernels:
       - agent_id: bad
         prompt: fail
         executor: {type: command, argv: [sh, -c, "echo broken; exit 7"]}
-        retry: {max_attempts: 1}
       - agent_id: slow
         prompt: wait
         executor: {type: command, argv: [sh, -c, "echo begun; echo aside >&2; until [ -e go ]; do sleep 0.05; done; echo ended"]}
@@ -80,6 +79,13 @@ TEST_CASE("logs: output of finished runs, by id, agent and last", "[e2e][logs]")
   const auto bad = home.run({"run", "bad"});
   REQUIRE(bad.code == 7);
   CHECK_THAT(bad.err, Contains(": failed: exit code 7") && Contains(" (no automatic retry)\n"));
+  // What may be tried, and why it was not.
+  CHECK_THAT(home.run({"dispatches", "show", "bad"}).out,
+             Contains("\nattempts  1 of at most 3; another would fail in the same way"));
+  CHECK_THAT(home.run({"dispatches", "show", "good"}).out, !Contains("\nattempts "));
+  CHECK_THAT(
+      home.run({"agents", "show", "bad"}).out,
+      Contains("at most 3 attempts (only a failure that may pass by itself is tried again)"));
   check_names(home);
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready"));

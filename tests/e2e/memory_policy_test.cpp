@@ -94,7 +94,12 @@ TEST_CASE("memory policy: what was done to a text is taken back", "[memory_polic
   INFO(done.err);
   CHECK(done.code == 0);
   CHECK(done.out == "undone: bad.md: it was forgotten\n");
-  CHECK(f.actions().at("bad.md") == "forget"); // the rule is what it was
+  // The rule is what it was, but a person has said no, and nothing has happened since.
+  CHECK(f.actions().at("bad.md") == "keep");
+  CHECK_THAT(f.run({"memory", "status"}).dump(),
+             Contains("forget was undone, and nothing has changed since"));
+  CHECK_THAT(f.home.run({"memory", "apply", "--yes", "--force-forget"}).out,
+             Contains("Nothing to do"));
   CHECK_THAT(f.home.run({"state", "log"}).out, Contains("memory policy: 1 action"));
   const auto facts = f.run({"kg", "query", "--from", "ctx_bad.md", "--type", "managed_by"});
   REQUIRE(facts.at("facts").size() == 2);

@@ -196,11 +196,14 @@ TEST_CASE("reload: what changed is told, and a file with errors changes nothing"
   INFO(old.err);
   CHECK_THAT(old.out, Contains("boyd.yaml has changed since the node read it") &&
                           Contains("  agent default/fresh added\n") && Contains("boyd reload"));
-  for (const auto& args : std::vector<std::vector<std::string>>{{"why", "fresh"},
-                                                                {"run", "fresh"},
-                                                                {"plan", "fresh"},
-                                                                {"next", "fresh"},
-                                                                {"pause", "--agent", "fresh"}}) {
+  for (const auto& args :
+       std::vector<std::vector<std::string>>{{"why", "fresh"},
+                                             {"run", "fresh"},
+                                             {"plan", "fresh"},
+                                             {"next", "fresh"},
+                                             {"agents", "show", "fresh"},
+                                             {"dispatches", "ls", "--agent", "fresh"},
+                                             {"pause", "--agent", "fresh"}}) {
     const auto early = home.run(args);
     INFO(args.front() << early.out << early.err);
     CHECK(early.code == 1);
@@ -208,7 +211,12 @@ TEST_CASE("reload: what changed is told, and a file with errors changes nothing"
                                    "has not read it yet") &&
                               Contains(" reload\n"));
   }
-  CHECK_THAT(home.run({"why", "nobody"}).err, Contains("no such agent: nobody"));
+  for (const auto& args :
+       std::vector<std::vector<std::string>>{{"why", "nobody"},
+                                             {"agents", "show", "nobody"},
+                                             {"dispatches", "ls", "--agent", "nobody"}})
+    CHECK_THAT(home.run(args).err, Contains("no such agent: nobody"));
+  CHECK_THAT(home.run({"agents", "show", "yearyl"}).err, Contains("did you mean yearly?"));
   const auto told = home.run({"reload"});
   INFO(told.err);
   CHECK(told.code == 0);

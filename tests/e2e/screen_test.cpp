@@ -1,5 +1,6 @@
 #include "on_terminal.hpp"
 #include "program.hpp"
+#include "skills_lab.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>
@@ -88,6 +89,28 @@ TEST_CASE("no row of a table is wider than 80 columns", "[e2e][screen]") {
              Contains("It failed: ") && Contains(" (no automatic retry)."));
   // Each had one attempt.
   CHECK_THAT(home.run({"dispatches"}).out, !Contains("ATTEMPT"));
+}
+
+TEST_CASE("what was learned fits 80 columns, and a pipe gets its ids whole", "[e2e][screen]") {
+  const skills_lab::learning_home h;
+  const auto candidate = h.candidate();
+  CHECK_THAT(shown(h.home, {"skills", "review"}), Contains("skills approve "));
+  shown(h.home, {"skills"});
+  h.call({"approve", candidate, "--reason", long_words});
+  h.call({"disable", "release", "--reason", long_words});
+  const std::vector<std::vector<std::string>> verbs{
+      {"kg", "query"},    {"kg", "why", "last"}, {"kg", "lineage", "release"},
+      {"kg", "findings"}, {"kg", "learned"},     {"context", "bank"},
+      {"skills"},         {"graph", "--text"},   {"skills", "show", "release"}};
+  for (const auto& args : verbs)
+    shown(h.home, args);
+  CHECK_THAT(shown(h.home, {"kg", "trace", "last"}), Contains("CITED: its answer names the item"));
+  CHECK_THAT(shown(h.home, {"kg", "stats"}), Contains("GIVEN counts the runs that were shown it"));
+  const auto facts = h.home.run({"kg", "query", "--type", "resulted_in", "--json"}).json();
+  const std::string whole = facts["facts"][0]["to"];
+  REQUIRE(whole.size() > 40);
+  CHECK_THAT(h.home.run({"kg", "query"}).out, Contains(whole));
+  CHECK_THAT(h.home.run({"graph", "--text"}).out, Contains(" -> " + whole + "  resulted_in"));
 }
 
 TEST_CASE("paragraphs of explain fill the rows of the screen", "[e2e][screen]") {

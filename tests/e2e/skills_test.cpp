@@ -1,6 +1,9 @@
 #include "skills_lab.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -397,6 +400,77 @@ TEST_CASE("skills: a person writes what a candidate is to become", "[e2e][skills
   CHECK(waiting["suggested_name"] == "light-it");
   CHECK(h.call({"approve", id})["skill"] == "light-it");
   CHECK_THAT(read_file(h.file("skills/light-it/SKILL.md")), Contains("My own words."));
+}
+
+TEST_CASE("skills: a text with a secret is not approved, and its line is told, not its value",
+          "[e2e][skills]") {
+  const learning_home h;
+  const auto id = h.candidate();
+  const std::string secret = "gh"
+                             "p_0123456789abcdefghij"
+                             "ABCDEFGHIJ012345";
+  const auto draft = h.repo.file("draft.md");
+  const std::string front = "---\nname: light-it\ndescription: Light the lighthouse.\n---\n\n";
+  write_file(draft, front + "Light it.\nLog in with " + secret + ".\n");
+  CHECK(h.call({"draft", id, draft})["problems"].size() == 1);
+  const auto shown = h.home.run({"skills", "show", id}).out;
+  CHECK_THAT(shown, Contains("line 7: what looks like a secret") && !Contains(secret));
+  CHECK_THAT(h.refused({"approve", id}), Contains("looks like a secret") && Contains("(line 7)") &&
+                                             Contains("skills draft") && !Contains(secret));
+  CHECK_FALSE(fs::exists(h.file("skills/light-it/SKILL.md")));
+  CHECK(h.facts("derived_from").empty());
+  write_file(draft, front + "Light it.\n");
+  h.call({"draft", id, draft});
+  CHECK(h.call({"approve", id})["skill"] == "light-it");
+
+  // So it is with a file that somebody has changed.
+  write_file(h.file("skills/light-it/SKILL.md"), front + "Log in with " + secret + ".\n");
+  CHECK_THAT(h.refused({"approve", "light-it"}),
+             Contains("(line 6)") && Contains("skills/light-it/SKILL.md") && !Contains(secret));
+  CHECK(h.skill("light-it")["versions"].size() == 1);
+}
+
+TEST_CASE("skills: a version whose secret the history does not keep does not come back",
+          "[e2e][skills]") {
+  const learning_home h;
+  h.call({"approve", h.candidate()});
+  const auto path = h.file("skills/release/SKILL.md");
+  const auto first = read_file(path);
+  // As an earlier program has left it: approved as it was, and kept without its secret.
+  auto kept = first;
+  const std::string words = "Trim the lamp.\n";
+  const auto at = kept.rfind(words);
+  REQUIRE(at != std::string::npos);
+  kept.replace(at, words.size(), "Say [redacted].\n");
+  const auto line =
+      1 + std::count(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  write_file(path, kept);
+  const auto amend = "git -C '" + h.home.file("kernel/default") +
+                     "' -c user.name=a -c user.email=a@example.org commit -q --amend --no-edit -- "
+                     "skills/release/SKILL.md";
+  REQUIRE(std::system(amend.c_str()) == 0); // NOLINT(cert-env33-c)
+  write_file(path, first + "2. Say open-the-lighthouse-4711.\n");
+  CHECK(h.call({"approve", "release"})["version"] == 2);
+  write_file(path, first + "2. Sound the horn.\n");
+  CHECK(h.call({"approve", "release"})["version"] == 3);
+  const auto third = read_file(path);
+
+  CHECK_THAT(h.refused({"rollback", "release", "--to", "1"}),
+             Contains("version 1 had what looks like a secret") &&
+                 Contains("(line " + std::to_string(line) + ")") &&
+                 Contains("skills approve release"));
+  // What was no secret then, and is one now.
+  h.home.write_configuration(yaml_of(h.repo.path()) +
+                             "providers:\n  - {provider_id: local, base_url: "
+                             "\"http://127.0.0.1:9/v1\", model: none, api_key: "
+                             "open-the-lighthouse-4711}\n");
+  CHECK_THAT(h.refused({"rollback", "release", "--to", "2"}),
+             Contains("version 2 has what looks like a secret") && Contains("(line ") &&
+                 !Contains("open-the-lighthouse"));
+  CHECK(read_file(path) == third);
+  const auto skill = h.skill("release");
+  CHECK(skill["state"] == "enabled");
+  CHECK(skill["versions"].size() == 3);
 }
 
 } // namespace boyd::skills_test

@@ -16,9 +16,7 @@ void add_logs(CLI::App& app, arguments& args, const verb_maker& verb) {
       ->type_name("AGENT|RUN");
   logs->add_flag("-f,--follow", args.follow, "Follow new output until the run ends");
   logs->add_flag("--turns", args.turns, "Show the conversation with the model and its tools");
-  logs->add_option("--run", args.run, "Show an earlier attempt (its number in `dispatches show`)")
-      ->check(counting_number)
-      ->type_name("N");
+  add_attempt_option(*logs, args, "Show an earlier attempt (its number in `dispatches show`)");
   logs->add_option("--kernel", args.kernel, "Kernel of the agent (default: any)")->type_name("ID");
   logs->footer("Output of a command appears as it is written. A chat or an agent CLI answers at "
                "the end; until then, --turns shows the conversation of a chat.");
@@ -61,13 +59,16 @@ void add_patches(CLI::App& app, arguments& args, const verb_maker& verb) {
         ->required()
         ->check(not_empty)
         ->type_name("ID");
-    v->add_option("--run", args.run, "Which attempt of the run (default: the newest open one)")
-        ->check(counting_number)
-        ->type_name("N");
+    add_attempt_option(*v, args, "Which attempt of the run (default: the newest open one)");
   }
 }
 
 } // namespace
+
+void add_attempt_option(CLI::App& verb, arguments& args, const std::string& help) {
+  auto* now = verb.add_option("--attempt", args.run, help)->check(counting_number)->type_name("N");
+  verb.add_option("--run", args.run)->check(counting_number)->group("")->excludes(now);
+}
 
 void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) {
   auto& o = args.new_agent;

@@ -260,9 +260,7 @@ void command_line::add_dispatch_verbs() {
                     "queue keeps of it: verdicts, fence, lease, metadata.",
                     "boyd dispatches show 6a2f9d41");
   id(show);
-  show->add_option("--run", args.run,
-                   "Show the output of this attempt only (its number in the table)")
-      ->type_name("N");
+  add_attempt_option(*show, args, "Show the output of this attempt only (its number in the table)");
   id(verb(*d, "retry", "Queue a finished run again. The output of its earlier attempts is kept.",
           "boyd dispatches retry 6a2f9d41"));
   id(verb(*d, "cancel", "Cancel a run. If it has begun, it is stopped.",
@@ -670,6 +668,8 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
   out.name = app.get_name();
   out.help = app.get_description();
   for (const auto* o : app.get_options()) {
+    if (o->get_group().empty())
+      continue; // no help shows it
     auto described = describe(*o, app, all);
     if (o->get_positional()) {
       out.positional_choices.insert(out.positional_choices.end(), described.choices.begin(),

@@ -17,6 +17,9 @@ namespace boyd::app {
 using verb_maker =
     std::function<CLI::App*(CLI::App&, const std::string&, const std::string&, const std::string&)>;
 
+/// `--attempt N` of a run, and the name that it had before, which no help shows.
+void add_attempt_option(CLI::App& verb, arguments& args, const std::string& help);
+
 /// `boyd agents add` and `rm`.
 void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb);
 /// `boyd logs`, `next` and `patches`.

@@ -6,7 +6,6 @@
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
-#include "boyd/core/text.hpp"
 #include "commands.hpp"
 
 #include <algorithm>
@@ -90,6 +89,14 @@ class sheet {
   const terminal& terminal_;
 };
 
+/// How often a run of the agent is tried.
+std::string attempts_of_run(const json& agent) {
+  const auto most = number_of(agent, "max_attempts");
+  return most == 1 ? "1 attempt"
+                   : "at most " + std::to_string(most) +
+                         " attempts (only a failure that may pass by itself is tried again)";
+}
+
 void render_agent(const json& kernel, const json& a, const json& runs, const terminal& t,
                   bool has_node) {
   const sheet s(t);
@@ -112,7 +119,7 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
          "timeout " + length_of(a, "timeout_ms") +
              (number_of(a, "cooldown_ms") > 0 ? ", cooldown " + length_of(a, "cooldown_ms")
                                               : std::string{}) +
-             ", attempts " + text_of(a, "max_attempts") + ", priority " + text_of(a, "priority"));
+             ", " + attempts_of_run(a) + ", priority " + text_of(a, "priority"));
   s.line("tools", listed(rows_of(a, "tools")));
   if (const auto d = part_of(a, "last_decision"); !d.empty())
     s.line(
@@ -149,14 +156,12 @@ result<json> asked(client& c, const api_request& request) {
   return body ? result<json>(object_of(*body)) : fail(body.error());
 }
 
-error no_such_agent(const std::string& name, const json& listing) {
-  std::vector<std::string> names;
-  for (const auto& a : rows_of(listing, "items"))
-    names.push_back(text_of(a, "agent_id"));
-  const auto close = nearest(name, {names.begin(), names.end()});
-  return {errc::not_found, "no such agent: " + name, "kernel " + text_of(listing, "kernel_id"),
-          close.empty() ? "list agents with: boyd agents (for another kernel: --kernel ID)"
-                        : "did you mean " + std::string(close) + "?"};
+/// Why the kernel's listing has no agent of this name: the node says whether boyd.yaml has one.
+error why_not_listed(client& c, const std::string& kernel_id, const std::string& name) {
+  const auto asked_for = asked(c, get("/api/v1/next", {{"kernel", kernel_id}, {"agent", name}}));
+  if (!asked_for)
+    return asked_for.error();
+  return {errc::conflict, "the agents have just changed", name, "try again"};
 }
 
 int show_agent(client& c, const arguments& args) {
@@ -173,7 +178,7 @@ int show_agent(client& c, const arguments& args) {
   const auto found =
       std::ranges::find_if(items, [&](const json& a) { return text_of(a, "agent_id") == name; });
   if (found == items.end())
-    return report(no_such_agent(name, *listing), args.json);
+    return report(why_not_listed(c, text_of(*listing, "kernel_id"), name), args.json);
   const auto runs = asked(c, get("/api/v1/dispatches", {{"kernel", text_of(*listing, "kernel_id")},
                                                         {"agent", name},
                                                         {"limit", newest_runs}}));

@@ -10,6 +10,7 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -237,14 +238,36 @@ void render_content(const json& body, const terminal& t) {
   const auto items = rows_of(body, "items");
   if (items.empty())
     print("No references.\n");
+  for (const auto& i : items)
+    if (text_of(i, "reason").empty())
+      print(t.paint(colour::bold, "== " + printable(text_of(i, "path"))) + " (" +
+            text_of(i, "type") + ")\n" + with_line_break(printable(text_of(i, "content"))));
+}
+
+/// What could not be read is an error; the rest is shown.
+int show_content(const arguments& args, const api_request& request) {
+  const auto body = ask_once(args, request);
+  if (!body)
+    return report(body.error(), args.json);
+  const auto content = object_of(*body);
+  if (args.json)
+    print(*body + "\n");
+  else
+    render_content(content, terminal_of_stdout(args));
+  const auto items = rows_of(content, "items");
+  std::size_t unread = 0;
   for (const auto& i : items) {
-    print(t.paint(colour::bold, "== " + printable(text_of(i, "path"))) + " (" + text_of(i, "type") +
-          ")\n");
-    if (const auto why = text_of(i, "reason"); !why.empty())
-      print(t.paint(colour::bad, "not read: ") + printable(why) + "\n");
-    else
-      print(with_line_break(printable(text_of(i, "content"))));
+    const auto why = text_of(i, "reason");
+    if (why.empty())
+      continue;
+    ++unread;
+    if (!args.json)
+      print_error({errc::not_found, "not read: " + why, text_of(i, "path"),
+                   "check the path; it begins at " + text_of(content, "workspace")});
   }
+  return unread == 0              ? exit_code::ok
+         : unread == items.size() ? exit_code::failure
+                                  : exit_code::partial;
 }
 
 void render_references(const json& body, const terminal& t) {
@@ -312,7 +335,7 @@ int run_context(const arguments& args) {
   json body{{"kernel", args.kernel}, {"agent", args.agent}};
   if (args.verb == "context cat") {
     body["references"] = args.references;
-    return ask_and_print(args, post("/api/v1/context/read", body_text(body)), render_content);
+    return show_content(args, post("/api/v1/context/read", body_text(body)));
   }
   if (args.verb == "context resolve") {
     body["text"] = joined(args.references);

@@ -26,6 +26,12 @@ std::string line_of(const json& row) {
   return "  " + text_of(row, "line");
 }
 
+/// A node's id in a column of a table: on a screen no longer than leaves room for its neighbours.
+std::string id_cell(const std::string& id, const terminal& t) {
+  constexpr std::size_t on_screen = 17;
+  return t.has_width() ? cut_in_middle(id, on_screen) : id;
+}
+
 /// "  text  graph.jsonl:17"
 void print_statements(const json& body, const char* key, const terminal& t) {
   for (const auto& s : rows_of(body, key)) {
@@ -52,21 +58,31 @@ void show_trace(const json& body, const terminal& t) {
   print(text_of(body, "execution") + "\n");
   table contexts({"CONTEXT", "CITED", "USED", "ID", "LINE"});
   for (const auto& c : rows_of(body, "contexts"))
-    contexts.add({one_line(text_of(c, "path"), shown_id), yes(c, "cited"), yes(c, "used"),
+    contexts.add({cut_in_middle(text_of(c, "path"), shown_id), yes(c, "cited"), yes(c, "used"),
                   text_of(c, "id"), text_of(c, "line")});
-  print(contexts.rows() > 0 ? contexts.render(t) : "It read no context items.\n");
+  print(contexts.rows() > 0
+            ? contexts.render(t) +
+                  folded("CITED: its answer names the item as a source. USED: its answer repeats "
+                         "the item, or an action of it names it.\n",
+                         t)
+            : "It read no context items.\n");
   for (const auto& s : rows_of(body, "skills"))
-    print("skill " + text_of(s, "skill") + ": " +
-          (!s.contains("success") || s["success"].is_null() ? "no conclusion from the outcome"
-           : flag_in(s, "success")                          ? "success"
-                                                            : "failure") +
-          line_of(s) + "\n");
+    print(folded("skill " + text_of(s, "skill") + ": " +
+                     (!s.contains("success") || s["success"].is_null()
+                          ? "no conclusion from the outcome"
+                      : flag_in(s, "success") ? "success"
+                                              : "failure") +
+                     line_of(s),
+                 t) +
+          "\n");
   for (const auto& p : rows_of(body, "promotions"))
-    print(text_of(p, "context") + " became " + text_of(p, "skill") + line_of(p) + "\n");
+    print(folded(text_of(p, "context") + " became " + text_of(p, "skill") + line_of(p), t) + "\n");
   const auto outcome = part_of(body, "outcome");
   if (!outcome.empty())
-    print("outcome: " + text_of(outcome, "status") + ", of agent " + text_of(outcome, "agent") +
-          line_of(outcome) + "\n");
+    print(folded("outcome: " + text_of(outcome, "status") + ", of agent " +
+                     text_of(outcome, "agent") + line_of(outcome),
+                 t) +
+          "\n");
 }
 
 void show_stats(const json& body, const terminal& t) {
@@ -77,7 +93,11 @@ void show_stats(const json& body, const terminal& t) {
                text_of(i, "used"), text_of(i, "validated"), text_of(i, "stage"),
                text_of(i, "importance"), brief_moment_of(i, "last_used", t)});
   print(items.rows() > 0
-            ? items.render(t)
+            ? items.render(t) +
+                  folded("GIVEN counts the runs that were shown it, USED those of them "
+                         "that cited or used it, HELPED those of these that went "
+                         "well.\n",
+                         t)
             : hint_lines(as_hint("No run has read a file or text given as context yet. Give one: "
                                  "boyd context add @README.md"),
                          0, t) +
@@ -94,16 +114,17 @@ void show_why(const json& body, const terminal& t) {
 void show_lineage(const json& body, const terminal& t) {
   print(text_of(body, "skill") + "\n");
   for (const auto& s : rows_of(body, "sources"))
-    print("  comes from " + printable(text_of(s, "path")) + t.paint(colour::faint, line_of(s)) +
-          "\n");
+    print(folded("  comes from " + printable(text_of(s, "path")) + line_of(s), t) + "\n");
   print_statements(body, "story", t);
 }
 
 void show_findings(const json& body, const terminal& t) {
   const auto rows = rows_of(body, "findings");
   for (const auto& f : rows)
-    print(printable(text_of(f, "text")) + t.paint(colour::faint, line_of(f)) +
-          "\n  suggestion: " + printable(text_of(f, "suggestion")) + "\n");
+    print(folded(printable(text_of(f, "text")) + line_of(f) +
+                     "\n  suggestion: " + printable(text_of(f, "suggestion")),
+                 t) +
+          "\n");
   if (rows.empty())
     print("Nothing to review.\n");
 }
@@ -117,8 +138,8 @@ void show_learned(const json& body, const terminal& t) {
 void show_facts(const json& body, const terminal& t) {
   table facts({"AT", "FROM", "TYPE", "TO", "LINE"});
   for (const auto& f : rows_of(body, "facts"))
-    facts.add({moment_of(f, "at"), one_line(text_of(f, "from"), shown_id), text_of(f, "type"),
-               one_line(text_of(f, "to"), shown_id), text_of(f, "line")});
+    facts.add({brief_moment_of(f, "at", t), id_cell(text_of(f, "from"), t), text_of(f, "type"),
+               id_cell(text_of(f, "to"), t), text_of(f, "line")});
   print(facts.rows() > 0 ? facts.render(t) : "No matching facts.\n");
   if (flag_in(body, "more"))
     print("There are more facts; add filters, or raise --limit.\n");
@@ -228,7 +249,7 @@ int run_graph(const arguments& args) {
     return report(picture.error(), args.json);
   print(args.format == "mermaid" ? to_mermaid(*picture)
         : args.format == "dot"   ? to_dot(*picture)
-                                 : to_text(*picture));
+                                 : folded(to_text(*picture), terminal_of_stdout(args)));
   return exit_code::ok;
 }
 

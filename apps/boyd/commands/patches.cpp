@@ -147,7 +147,7 @@ int discard(const arguments& args, const kept_patch& p, file_system& files) {
                             "Remove this patch of " + p.agent_id + " (" + change_of(p) +
                                 ")? Nothing else has these changes.",
                             "patches discard " + shell_word(args.id) +
-                                (args.run.empty() ? "" : " --run " + args.run));
+                                (args.run.empty() ? "" : " --attempt " + args.run));
         !agreed)
       return report(agreed.error(), args.json);
   if (auto gone = discard_patch(p, files); !gone)

@@ -8,6 +8,7 @@
 #include "adapters/posix/home_lock.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/core/verdict.hpp"
 #include "commands.hpp"
 
 #include <algorithm>
@@ -116,7 +117,7 @@ void render_earlier(const json& d, const terminal& t) {
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier attempts") + "\n" + rows.render(t) +
           t.paint(colour::faint, hint_lines(as_hint("output of an earlier attempt: boyd logs ") +
-                                                short_id_of(d) + " --run N",
+                                                short_id_of(d) + " --attempt N",
                                             0, t)) +
           "\n");
 }
@@ -138,12 +139,22 @@ int print_run(const arguments& args, const json& d, const terminal& t) {
   return exit_code::ok;
 }
 
-/// `boyd dispatches show ID --run N`.
+/// `boyd dispatches show ID --attempt N`.
 int show_run(const arguments& args, const std::string& base) {
   auto body = ask_once(args, get(base + "/" + args.id, {{"kernel", args.kernel}}));
   if (!body)
     return report(body.error(), args.json);
   return print_run(args, part_of(object_of(*body), "dispatch"), terminal_of_stdout(args));
+}
+
+/// Why not all of the attempts were made that a failed run may have; empty: all were.
+std::string attempts_of(const json& d) {
+  const auto of = failure_class_from(text_of(d, "failure_class"));
+  if (text_of(d, "status") != "failed" || !of || *of == failure_class::none || is_retryable(*of) ||
+      number_of(d, "attempt") >= number_of(d, "max_attempts"))
+    return {};
+  return text_of(d, "attempt") + " of at most " + text_of(d, "max_attempts") +
+         "; another would fail in the same way, so none is made by itself";
 }
 
 /// `details`: what matters to somebody who looks into the node as well.
@@ -159,6 +170,7 @@ void render_dispatch(const json& body, const terminal& t, bool details) {
   line("agent     ", text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"));
   line("cycle     ", text_of(d, "cycle_id"));
   line("status    ", text_of(d, "status") + attempt_of(d) + after_status_of(d, most_characters));
+  line("attempts  ", attempts_of(d));
   line("result    ", result_of(d));
   line("created   ", moment_of(d, "created_at"));
   line("started   ", moment_of(d, "started_at"));

@@ -74,14 +74,18 @@ void show_list(const json& body, const terminal& t) {
                    rows_of(c, "paths").empty() ? std::string()
                                                : rows_of(c, "paths").front().get<std::string>()});
   if (waiting.rows() > 0)
-    print("\n" + waiting.render(t) + as_hint("review them: boyd skills review") + "\n");
+    print("\n" + waiting.render(t) + hint_lines(as_hint("review them: boyd skills review"), 0, t) +
+          "\n");
 }
 
-std::string line_of(const char* name, const std::string& text) {
+/// "name         text"; what is too long for the screen goes on below the text.
+std::string line_of(const char* name, const std::string& text, const terminal& t) {
   constexpr std::size_t width = 13;
   std::string head(name);
   head.resize(width, ' ');
-  return text.empty() ? std::string() : head + printable(text) + "\n";
+  const auto line = head + one_line(text, text.size());
+  return text.empty() ? std::string()
+                      : (t.has_width() ? wrapped(line, t.width, width) : line) + "\n";
 }
 
 std::string joined(const json& list) {
@@ -92,11 +96,15 @@ std::string joined(const json& list) {
   return all;
 }
 
-std::string body_text(const json& what) {
+std::string problem_line(const json& problem, const terminal& t) {
+  return folded("  ! " + printable(problem.get<std::string>()), t) + "\n";
+}
+
+std::string body_text(const json& what, const terminal& t) {
   std::string out;
   for (const auto& p : rows_of(what, "problems"))
     if (p.is_string())
-      out += "  ! " + printable(p.get<std::string>()) + "\n";
+      out += problem_line(p, t);
   auto text = printable(text_of(what, "text"));
   if (text.empty())
     return out;
@@ -105,36 +113,41 @@ std::string body_text(const json& what) {
   return out + "--- SKILL.md ---\n" + text + "--- end ---\n";
 }
 
-std::string candidate_text(const json& c) {
-  std::string out = line_of("candidate", text_of(c, "id"));
-  out += line_of("status", text_of(c, "status"));
-  out += line_of("of", joined(rows_of(c, "paths")) + " (" + text_of(c, "scope") + ")");
-  out += line_of("skill", text_of(c, "suggested_name"));
-  out += line_of("evidence", counted(number_of(c, "referenced"), "reference") + ", success rate " +
-                                 share_of(c, "success_rate") + ", confidence " +
-                                 share_of(c, "confidence"));
-  out += line_of("cited by", joined(rows_of(c, "evidence")));
-  out += line_of("decided by", text_of(c, "decided_by"));
-  out += line_of("reason", text_of(c, "reason"));
-  out += line_of("hash", text_of(c, "hash"));
-  return out + body_text(c);
+std::string candidate_text(const json& c, const terminal& t) {
+  const auto line = [&t](const char* name, const std::string& text) {
+    return line_of(name, text, t);
+  };
+  std::string out = line("candidate", text_of(c, "id"));
+  out += line("status", text_of(c, "status"));
+  out += line("of", joined(rows_of(c, "paths")) + " (" + text_of(c, "scope") + ")");
+  out += line("skill", text_of(c, "suggested_name"));
+  out += line("evidence", counted(number_of(c, "referenced"), "reference") + ", success rate " +
+                              share_of(c, "success_rate") + ", confidence " +
+                              share_of(c, "confidence"));
+  out += line("cited by", joined(rows_of(c, "evidence")));
+  out += line("decided by", text_of(c, "decided_by"));
+  out += line("reason", text_of(c, "reason"));
+  out += line("hash", text_of(c, "hash"));
+  return out + body_text(c, t);
 }
 
-std::string skill_text(const json& s) {
-  std::string out = line_of("skill", text_of(s, "name"));
-  out += line_of("state", text_of(s, "state"));
-  out += line_of("version", flag_in(s, "approved") ? text_of(s, "version") : "not approved");
-  out += line_of("score", share_of(s, "score") + ", confidence " + share_of(s, "confidence"));
-  out += line_of("uses", text_of(s, "uses") + ", success rate " + share_of(s, "success_rate"));
-  out += line_of("latest", text_of(s, "recent"));
-  out += line_of("from", joined(rows_of(s, "sources")));
+std::string skill_text(const json& s, const terminal& t) {
+  const auto line = [&t](const char* name, const std::string& text) {
+    return line_of(name, text, t);
+  };
+  std::string out = line("skill", text_of(s, "name"));
+  out += line("state", text_of(s, "state"));
+  out += line("version", flag_in(s, "approved") ? text_of(s, "version") : "not approved");
+  out += line("score", share_of(s, "score") + ", confidence " + share_of(s, "confidence"));
+  out += line("uses", text_of(s, "uses") + ", success rate " + share_of(s, "success_rate"));
+  out += line("latest", text_of(s, "recent"));
+  out += line("from", joined(rows_of(s, "sources")));
   for (const auto& v : rows_of(s, "versions"))
-    out +=
-        line_of("approved", "version " + text_of(v, "version") + ", " + moment_of(v, "at") +
+    out += line("approved", "version " + text_of(v, "version") + ", " + moment_of(v, "at") +
                                 ", by " + text_of(v, "by") +
                                 (text_of(v, "reason").empty() ? "" : ": " + text_of(v, "reason")));
-  out += line_of("hash", text_of(s, "hash"));
-  return out + body_text(s);
+  out += line("hash", text_of(s, "hash"));
+  return out + body_text(s, t);
 }
 
 /// The skill or the candidate of an answer.
@@ -143,9 +156,9 @@ json shown_in(const json& body) {
   return skill.empty() ? part_of(body, "candidate") : skill;
 }
 
-std::string text_of_shown(const json& body) {
+std::string text_of_shown(const json& body, const terminal& t) {
   const auto skill = part_of(body, "skill");
-  return skill.empty() ? candidate_text(part_of(body, "candidate")) : skill_text(skill);
+  return skill.empty() ? candidate_text(part_of(body, "candidate"), t) : skill_text(skill, t);
 }
 
 int show(const arguments& args) {
@@ -153,7 +166,7 @@ int show(const arguments& args) {
       ask_once(args, get(std::string(base) + "/" + args.id, {{"kernel", args.kernel}}));
   if (!body)
     return report(body.error(), args.json);
-  print(args.json ? *body + "\n" : text_of_shown(object_of(*body)));
+  print(args.json ? *body + "\n" : text_of_shown(object_of(*body), terminal_of_stdout(args)));
   return exit_code::ok;
 }
 
@@ -173,10 +186,12 @@ int review(const arguments& args) {
           "\n");
     return exit_code::ok;
   }
+  const auto t = terminal_of_stdout(args);
   for (const auto& c : waiting) {
     const auto id = short_id(text_of(c, "id"));
-    print(candidate_text(c) + as_hint("decide: boyd skills approve ") + id +
-          " (or reject, defer)\n\n");
+    print(candidate_text(c, t) +
+          hint_lines(as_hint("approve it (or reject, defer): boyd skills approve " + id), 0, t) +
+          "\n\n");
   }
   if (waiting.empty())
     print("No candidates to review.\n");
@@ -195,7 +210,7 @@ int decide(const arguments& args) {
       return report(seen.error(), args.json);
     const auto shown = object_of(*seen);
     if (!args.json)
-      print(text_of_shown(shown));
+      print(text_of_shown(shown, terminal_of_stdout(args)));
     if (args.hash.empty() && !args.json && ::isatty(STDIN_FILENO) == 1)
       if (auto agreed = agree(args, "approve this text"); !agreed)
         return report(agreed.error(), args.json);
@@ -226,13 +241,14 @@ int print_text_taken(const arguments& args, const result<std::string>& done) {
     return exit_code::ok;
   }
   const auto answer = object_of(*done);
+  const auto t = terminal_of_stdout(args);
   if (const auto text = text_of(answer, "text"); !text.empty())
     print(with_line_break(printable(text)) + "\nwritten by " + printable(text_of(answer, "model")) +
           " at provider " + text_of(answer, "provider") + ", " + text_of(answer, "tokens") +
           " tokens, $" + text_of(answer, "cost") + "\n");
   for (const auto& p : rows_of(answer, "problems"))
     if (p.is_string())
-      print("  ! " + printable(p.get<std::string>()) + "\n");
+      print(problem_line(p, t));
   const bool is_draft = text_of(answer, "action") == "draft";
   const auto next = is_draft ? args.id : text_of(answer, "skill");
   print((is_draft ? "drafted: " : "imported, not yet approved: ") + text_of(answer, "skill") +

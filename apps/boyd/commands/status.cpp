@@ -265,6 +265,23 @@ std::string nodes_table(const json& body, const terminal& t) {
                           as_hint(" not seen for a day (listed by: boyd status --json)\n"));
 }
 
+/// A database that stands in the home has no other nodes but those that the home had before: it was
+/// restored or copied, and has got an id of its own since.
+bool is_alone(const json& body) {
+  return text_of(part_of(body, "node"), "store") == "sqlite";
+}
+
+std::string earlier_nodes(const json& body, const terminal& t) {
+  const auto own = text_of(part_of(body, "node"), "node_id");
+  std::string out;
+  for (const auto& n : rows_of(body, "nodes"))
+    if (const auto id = text_of(n, "node_id"); id != own)
+      out += wrapped("  an earlier node, last seen " + moment_of(n, "last_seen") + ": " + id,
+                     t.width, 4) +
+             "\n";
+  return out;
+}
+
 std::string queue_line(const json& body, const terminal& t) {
   const auto queue = part_of(body, "queue");
   std::string line = "queue";
@@ -322,7 +339,10 @@ std::string render(const json& body, const terminal& t, bool parts,
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
   if (const auto budgets = budgets_table(body, t) + reservations_line(body); !budgets.empty())
     out += "\n" + t.paint(colour::bold, "budgets") + "\n" + budgets;
-  if (const auto nodes = nodes_table(body, t); !nodes.empty())
+  const auto nodes = !is_alone(body) ? nodes_table(body, t)
+                     : parts         ? earlier_nodes(body, t)
+                                     : std::string();
+  if (!nodes.empty())
     out += "\n" + t.paint(colour::bold, "nodes of this database") + "\n" + nodes;
   out += "\n" + queue_line(body, t);
   if (!parts && are_well(body))

@@ -39,6 +39,7 @@ class fact_source {
   virtual result<std::optional<learned_item>> item(const std::string& id) = 0;
   virtual result<void>
   each_item(const std::function<void(const std::string& id, const learned_item& item)>& f) = 0;
+  virtual result<std::optional<learned_skill>> skill(const std::string& id) = 0;
   /// Lines that were left out, of all.
   virtual std::uint64_t left_out() const = 0;
   virtual std::uint64_t lines() const = 0;

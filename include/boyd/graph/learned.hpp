@@ -45,6 +45,8 @@ struct learned_item {
   std::vector<std::string> kernels{};       ///< whose runs were shown it
   std::vector<std::string> referenced_by{}; ///< the latest executions that cited it
   std::string stage{};                      ///< that the log was told of last; empty: none was
+  /// What a person took back, as long as nothing about the item has changed since; open: nothing.
+  context::standing undone = context::standing::open;
 
   bool operator==(const learned_item&) const = default;
 };

@@ -36,6 +36,11 @@ struct skill_version {
   bool operator==(const skill_version&) const = default;
 };
 
+/// The reason that the facts of a rollback give, and the number of the version in it; nothing for
+/// any other reason. `why`: what the person said; may be empty.
+std::string rollback_reason(std::int64_t version, std::string_view why);
+std::optional<std::int64_t> version_in_rollback(std::string_view reason);
+
 struct learned_skill {
   context::item_statistics counts; ///< of runs that declared it
   std::string recent{};            ///< outcomes of its latest uses, newest last: + and -

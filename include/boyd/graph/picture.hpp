@@ -13,7 +13,7 @@ namespace boyd::graph {
 struct picture_node {
   std::string id;
   std::string label; ///< a path, or the id
-  double score = 0;  ///< importance of a context, confidence of a skill; 0: none
+  double score = 0;  ///< importance of a context or skill; 0: none
 
   bool operator==(const picture_node&) const = default;
 };

@@ -59,7 +59,8 @@ struct policy_decision {
 };
 
 /// Of any item, whatever it says. The rules are tried in the order of docs/memory.md; a frozen
-/// item, and one to which the action was done already, is kept.
+/// item, one to which the action was done already, and one of which a person has taken it back
+/// while nothing about it has changed since, is kept.
 policy_decision decide(const policy_item& i, utc_time now, const memory_rules& rules = {});
 
 /// Of all, by path.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <sys/types.h>
 
@@ -17,5 +18,9 @@ std::string why_not_a_person(pid_t pid, pid_t node, bool hidden = false);
 
 /// "name (process 4711)"; for people.
 std::string describe_process(pid_t pid);
+
+/// "anna, with boyd (process 4711)"; for people, and for the record of who decided. A user whom
+/// /etc/passwd does not name is "user 1000".
+std::string describe_caller(pid_t pid, std::int64_t user);
 
 } // namespace boyd::adapters

@@ -22,7 +22,7 @@ using sqlite::failure;
 
 /// The tables below, and how entries are taken from files and split into words: when one of them
 /// changes, so does this, and older databases are made anew.
-constexpr std::int64_t index_version = 7;
+constexpr std::int64_t index_version = 8;
 constexpr milliseconds busy_timeout = 5s;
 constexpr mode_t file_mode = 0600;
 

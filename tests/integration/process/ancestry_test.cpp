@@ -33,6 +33,33 @@ TEST_CASE("a person's shell may speak for a person") {
   CHECK_THAT(adapters::describe_process(::getpid()), Contains(std::to_string(::getpid())));
 }
 
+TEST_CASE("a caller is told by the user's name and the program's") {
+  const auto own = "(process " + std::to_string(::getpid()) + ")";
+  CHECK(adapters::describe_caller(::getpid(), 0) ==
+        "root, with " + adapters::describe_process(::getpid()));
+  CHECK_THAT(adapters::describe_caller(::getpid(), 3'999'999'999),
+             Contains("user 3999999999, with ") && Contains(own));
+  CHECK_THAT(adapters::describe_caller(::getpid(), -1), Contains("an unknown user, with "));
+  CHECK(adapters::describe_process(1 << 30) ==
+        "a program (process " + std::to_string(1 << 30) + ")");
+
+  // What is started by a link has the name of its file, not the link's.
+  const auto runner = make_runner();
+  const temp_dir dir;
+  recorder seen;
+  auto spec = shell("mkfifo gate; exec /proc/self/exe -c 'echo $$; read x < gate'");
+  spec.cwd = dir.path();
+  const auto handle = runner->start(spec, seen.events());
+  REQUIRE(handle.has_value());
+  REQUIRE(seen.wait_for_output("\n"));
+  const auto pid = pid_in(seen.out());
+  CHECK(adapters::describe_process(pid) ==
+        std::filesystem::canonical("/bin/sh").filename().string() + " (process " +
+            std::to_string(pid) + ")");
+  runner->signal(*handle, SIGKILL);
+  REQUIRE(seen.wait());
+}
+
 TEST_CASE("what a run starts is found, whatever it forks and forgets") {
   const auto runner = make_runner();
   const temp_dir dir;

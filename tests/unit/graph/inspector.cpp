@@ -25,6 +25,7 @@ const utc_time t0 = *parse_rfc3339("2026-02-01T00:00:00Z");
 struct log_in_memory final : fact_source {
   std::vector<cited_fact> facts;
   std::map<std::string, std::string> items;
+  std::map<std::string, std::string> skills;
   learner fold{{}, [this](index_area area, const std::string& key) {
                  const auto it = area == index_area::items ? items.find(key) : items.end();
                  return result<std::optional<std::string>>(
@@ -36,8 +37,8 @@ struct log_in_memory final : fact_source {
     facts.push_back({e, line, "graph.jsonl:" + std::to_string(line)});
     REQUIRE(fold.take(e, line));
     for (const auto& c : fold.take_changes())
-      if (c.area == index_area::items && c.value)
-        items[c.key] = *c.value;
+      if (c.value && (c.area == index_area::items || c.area == index_area::skills))
+        (c.area == index_area::items ? items : skills)[c.key] = *c.value;
   }
   /// A run of `agent` that was given `item`, and cited it or did not.
   void run(const std::string& id, const std::string& agent, const std::string& item, bool cited,
@@ -95,6 +96,10 @@ struct log_in_memory final : fact_source {
     for (const auto& [id, text] : items)
       f(id, *read_learned_item(text));
     return {};
+  }
+  result<std::optional<learned_skill>> skill(const std::string& id) override {
+    const auto it = skills.find(id);
+    return it == skills.end() ? std::nullopt : read_learned_skill(it->second);
   }
   std::uint64_t left_out() const override { return 2; }
   std::uint64_t lines() const override { return facts.size() + 2; }
@@ -265,6 +270,68 @@ TEST_CASE("inspector: findings name noise, decay and over-fitting, each with a s
   CHECK(answer_of(findings(calm.asked())).at("findings").empty());
 }
 
+TEST_CASE("inspector: a skill is judged by the runs that followed the text that is in force",
+          "[inspector]") {
+  log_in_memory log;
+  const std::string skill = "skill_default/guide";
+  int hour = 0;
+  const auto approve = [&](int version, const std::string& hash) {
+    const auto at = t0 + std::chrono::hours{++hour};
+    log.add({"ctx_guide", skill, "promoted_to", at,
+             json{{"fence", version}, {"hash", hash}, {"by", "a person"}}.dump()});
+    log.add({skill, "ctx_guide", "derived_from", at, json{{"fence", version}}.dump()});
+  };
+  const auto follow = [&](bool good, int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto id = "u" + std::to_string(++hour);
+      log.run(id, "writer", "other", false, good, 1);
+      log.add({"exec_" + id, skill, "validated_by", t0 + std::chrono::hours{hour},
+               json{{"success", good}}.dump()});
+    }
+  };
+  const auto roll_back = [&](int to, const std::string& why) {
+    log.add({skill, "decision_" + std::to_string(++hour), "managed_by",
+             t0 + std::chrono::hours{hour},
+             json{{"action", "rollback"}, {"reason", rollback_reason(to, why)}}.dump()});
+  };
+  const auto decayed = [&] {
+    const auto all = answer_of(findings(log.asked())).at("findings");
+    std::string text;
+    for (const auto& f : all)
+      if (f.at("kind") == "decayed_skill")
+        text += f.at("text").get<std::string>();
+    return text;
+  };
+  approve(1, "one");
+  follow(true, 4);
+  approve(2, "two");
+  CHECK(decayed().empty());
+  follow(false, 3);
+  CHECK_THAT(decayed(), Contains("failed in 3 of its last 3 uses"));
+  approve(3, "one again");
+  roll_back(1, "it was better");
+  CHECK(decayed().empty());
+  // The first version's runs count on, and no others.
+  follow(false, 2);
+  CHECK(decayed().empty());
+  follow(false, 1);
+  CHECK_THAT(decayed(), Contains("failed in 3 of its last 5 uses"));
+  approve(4, "two again");
+  roll_back(2, "");
+  CHECK_THAT(decayed(), Contains("failed in 3 of its last 3 uses"));
+  approve(5, "three");
+  CHECK(decayed().empty());
+}
+
+TEST_CASE("the reason of a rollback names its version", "[inspector]") {
+  CHECK(rollback_reason(3, "") == "rollback to version 3");
+  CHECK(version_in_rollback(rollback_reason(12, "the horn: broken")) == 12);
+  CHECK(version_in_rollback("rollback to version 3") == 3);
+  CHECK_FALSE(version_in_rollback("rollback to version 3rd"));
+  CHECK_FALSE(version_in_rollback("rollback to version "));
+  CHECK_FALSE(version_in_rollback("it is better"));
+}
+
 TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]") {
   log_in_memory log;
   tell_a_story(log);
@@ -329,6 +396,26 @@ TEST_CASE("inspector: a picture around a node grows by its depth, and says when 
     CHECK(std::ranges::find(ids, e.at("from").get<std::string>()) != ids.end());
     CHECK(std::ranges::find(ids, e.at("to").get<std::string>()) != ids.end());
   }
+}
+
+TEST_CASE("inspector: a picture has the score of a skill as of an item", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const std::string skill = "skill_default/guide";
+  log.add({"ctx_guide", skill, "promoted_to", t0 + 75h,
+           R"({"fence":1,"hash":"abc","by":"a person","confidence":0.9})"});
+  log.add({"exec_s4", skill, "validated_by", t0 + 4 * 24h, R"({"success":true})"});
+  const auto in = log.asked();
+  const auto p = answer_of(neighbourhood(in, skill, 1, 20));
+  std::map<std::string, double> scores;
+  for (const auto& n : p.at("nodes"))
+    scores[n.at("id")] = n.at("score");
+  const auto known = log.skill(skill).value();
+  REQUIRE(known);
+  CHECK(scores.at(skill) == Approx(context::importance(known->counts, in.now)).margin(1e-4));
+  CHECK(scores.at(skill) > 0);
+  CHECK(scores.at("ctx_guide") > 0);
+  CHECK(scores.at("exec_s4") == 0);
 }
 
 } // namespace boyd::inspector_test

@@ -4,6 +4,8 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
+
 namespace boyd::document_test {
 
 using namespace boyd;
@@ -194,6 +196,30 @@ TEST_CASE("SKILL.md: the scan names what a person would not see or should not ru
                   "p_0123456789abcdefghij"
                   "ABCDEFGHIJ012345\n"),
              Contains("line 1: what looks like a secret"));
+}
+
+TEST_CASE("SKILL.md: what the history would not keep is found by its lines", "[skills]") {
+  const std::vector<std::string> known{"hunter2-hunter2"};
+  CHECK(secrets_in("# Title\n\nUse the lamp.\n", known).empty());
+  const auto two = secrets_in("hunter2-hunter2\nplain\nagain hunter2-hunter2\n", known);
+  REQUIRE(two.size() == 2);
+  CHECK(lines_of(two) == "lines 1, 3");
+  CHECK(two[0].problem == "what looks like a secret");
+  const auto one = secrets_in("a\nb\nfirst half\nsecond half\nc\n", {"first half\nsecond half"});
+  REQUIRE(one.size() == 1);
+  CHECK(lines_of(one) == "line 3");
+  CHECK_THAT(one[0].problem, Contains("several lines"));
+  std::string many;
+  for (int i = 0; i < 8; ++i)
+    many += "hunter2-hunter2\n";
+  CHECK(lines_of(secrets_in(many, known)) == "lines 1, 2, 3, 4, 5 and 3 more");
+  // It is told however much else there is to tell.
+  std::string comments;
+  for (int i = 0; i < 200; ++i)
+    comments += "<!-- hidden -->\n";
+  const auto all = scan_document(comments + "hunter2-hunter2\n", known);
+  CHECK(all.back().line == 201);
+  CHECK(std::ranges::is_sorted(all, {}, &finding::line));
 }
 
 } // namespace boyd::document_test

@@ -103,6 +103,64 @@ TEST_CASE("memory policy: what was done is taken back by a fact of its own", "[m
   CHECK(fold.at_hand("ctx_1")->counts.policy == context::standing::open);
 }
 
+TEST_CASE("memory policy: what a person took back is not proposed until something has changed",
+          "[memory_policy]") {
+  auto bad = item(0.0, 0, 6, 90);
+  bad.item.hash = "one";
+  bad.item.counts.policy = context::standing::forgotten;
+  std::map<std::string, std::string> index{{"ctx_1", graph::to_text(bad.item)}};
+  const auto after = [&](const graph::edge& fact) {
+    graph::learner fold({}, [&](index_area area, const std::string& key) {
+      const auto it = area == index_area::items ? index.find(key) : index.end();
+      return result<std::optional<std::string>>(it == index.end() ? std::nullopt
+                                                                  : std::optional(it->second));
+    });
+    REQUIRE(fold.take(fact, 1));
+    for (const auto& c : fold.take_changes())
+      if (c.area == index_area::items && c.value)
+        index[c.key] = *c.value;
+    auto known = graph::read_learned_item(index.at("ctx_1"));
+    REQUIRE(known);
+    return decide({"ctx_1", *known, false}, now);
+  };
+  const auto used = [&](const char* id, const char* hash, bool cited) {
+    return graph::edge{"ctx_1", std::string("exec_") + id, "used_in", now,
+                       nlohmann::json{{"path", "docs/guide.md"},
+                                      {"hash", hash},
+                                      {"cited", cited},
+                                      {"used", false},
+                                      {"fence", 1},
+                                      {"type", "file"}}
+                           .dump()};
+  };
+  const auto undo = [&] {
+    const auto known = *graph::read_learned_item(index.at("ctx_1"));
+    const auto facts =
+        facts_of(undone({{"ctx_1", known, false}}, "ctx_1"), {{"ctx_1", known, false}},
+                 "decision_1", "default", "a person", now);
+    REQUIRE(facts.size() == 1);
+    return after(facts[0]);
+  };
+  const auto taken_back = undo();
+  CHECK(taken_back.action == memory_action::keep);
+  CHECK(taken_back.reason == "forget was undone, and nothing has changed since");
+  // To be shown it once more is no change; another content is.
+  CHECK(after(used("1", "one", false)).action == memory_action::keep);
+  CHECK(after(used("2", "two", false)).action == memory_action::forget);
+
+  // And so is a run that uses it.
+  auto known = *graph::read_learned_item(index.at("ctx_1"));
+  known.counts.policy = context::standing::shortened;
+  known.counts.last_used = now;
+  index["ctx_1"] = graph::to_text(known);
+  CHECK(undo().action == memory_action::keep);
+  CHECK(after(used("3", "two", true)).action == memory_action::archive);
+  // What was taken back is one thing, what a rule asks for another.
+  known.undone = context::standing::pinned;
+  known.counts.policy = context::standing::open;
+  CHECK(decide({"ctx_1", known, false}, now).action == memory_action::archive);
+}
+
 TEST_CASE("memory policy: total, and a better history never leads to forgetting",
           "[memory_policy]") {
   CHECK(rc::check("any statistics have one decision", [] {
