@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace boyd {
@@ -152,6 +153,20 @@ result<void> fact_reader::begin_anew(knowledge_index& index) {
   return load(index);
 }
 
+result<std::vector<graph::segment>> fact_reader::own_segments() {
+  ends_ = context_->written->ends();
+  auto segments = files_.list();
+  if (segments && !ends_.empty())
+    std::erase_if(*segments,
+                  [&](const graph::segment& s) { return s.number > ends_.rbegin()->first; });
+  return segments;
+}
+
+std::uint64_t fact_reader::own_end(std::uint32_t segment) const {
+  const auto known = ends_.find(segment);
+  return known == ends_.end() ? std::numeric_limits<std::uint64_t>::max() : known->second;
+}
+
 result<fact_reader::seen_end>
 fact_reader::look_at_end(const std::vector<graph::segment>& segments) {
   if (segments.empty())
@@ -159,12 +174,15 @@ fact_reader::look_at_end(const std::vector<graph::segment>& segments) {
   const auto info = context_->ports.files->stat(files_.path(segments.back()));
   if (!info)
     return fail(info.error());
-  return seen_end{segments.back().number, info->size, info->inode};
+  const auto number = segments.back().number;
+  return seen_end{number, std::min(info->size, own_end(number)), info->inode};
 }
 
 result<bool> fact_reader::is_same_log(const std::vector<graph::segment>& segments) {
   if (at_.lines == 0)
     return true;
+  if (at_.bytes > own_end(at_.segment))
+    return false;
   const auto which = std::ranges::find(segments, at_.segment, &graph::segment::number);
   if (which == segments.end() || at_.last_size == 0 || at_.last_size > at_.bytes)
     return false;
@@ -183,7 +201,7 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
   if (!learner_)
     if (auto loaded = load(index); !loaded)
       return lost(std::move(loaded.error()));
-  const auto segments = files_.list();
+  const auto segments = own_segments();
   const auto end = segments ? look_at_end(*segments) : result<seen_end>(fail(segments.error()));
   if (!end)
     return fail(end.error());
@@ -212,7 +230,11 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
 result<void> fact_reader::read_segment(knowledge_index& index, const graph::segment& which,
                                        bool is_last) {
   for (std::uint64_t from = which.number == at_.segment ? at_.bytes : 0;;) {
-    const auto part = files_.read(which, from, read_at_once);
+    const auto own = own_end(which.number);
+    if (from >= own)
+      return {};
+    const auto part = files_.read(
+        which, from, static_cast<std::size_t>(std::min<std::uint64_t>(read_at_once, own - from)));
     if (!part && part.error().code == errc::corrupt && !is_last) {
       // Without it, for what it said is lost to everybody: boyd kg verify names it.
       spdlog::error("knowledge: {}", to_string(part.error()));

@@ -52,8 +52,10 @@ class earlier_feedback {
 };
 
 /// Brings the node's index up to the end of the log of facts, and answers from it. Lines that must
-/// not be believed are passed over and counted. A log that is not the one that was read (cut,
-/// replaced, put back from a backup) is read from its beginning. Blocking; one thread.
+/// not be believed are passed over and counted. What stands behind the end that the node's recorder
+/// has written is not read: it is another program's, or not durable yet. A log that is not the one
+/// that was read (cut, replaced, put back from a backup) is read from its beginning. Blocking; one
+/// thread.
 class fact_reader {
  public:
   explicit fact_reader(node_context_ptr context);
@@ -103,6 +105,10 @@ class fact_reader {
 
   result<void> load(knowledge_index& index);
   result<void> begin_anew(knowledge_index& index);
+  /// The segments, without those that the node's recorder does not know.
+  result<std::vector<graph::segment>> own_segments();
+  /// How far this one is the recorder's; all of it where nobody says.
+  std::uint64_t own_end(std::uint32_t segment) const;
   result<seen_end> look_at_end(const std::vector<graph::segment>& segments);
   /// Whether the log before the position is still the one that was read.
   result<bool> is_same_log(const std::vector<graph::segment>& segments);
@@ -116,6 +122,7 @@ class fact_reader {
   node_context_ptr context_;
   graph::segment_files files_;
   log_position at_;
+  graph::written_log::segment_ends ends_;   ///< how far the log is the node's own; empty: all of it
   std::optional<seen_end> seen_;            ///< nothing: not looked yet
   std::unique_ptr<graph::learner> learner_; ///< null: the index has to be read first
   graph::link_collector links_;

@@ -240,6 +240,8 @@ std::string_view name_of(chain_problem_kind kind) noexcept {
     return "torn";
   case chain_problem_kind::head_missing:
     return "head_missing";
+  case chain_problem_kind::foreign:
+    return "foreign";
   }
   return "unknown";
 }

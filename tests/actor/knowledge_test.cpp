@@ -103,6 +103,33 @@ TEST_CASE("knowledge: a log that was put back or cut is read from its beginning"
   CHECK(successes(f, "ctx_1") == -1);
 }
 
+TEST_CASE("knowledge: what stands behind the end that the recorder has written is not read",
+          "[knowledge]") {
+  fixture f;
+  fact_log log{f};
+  log.add_run("ctx_1", "1");
+  const auto own = log.text();
+  f.context->written->opened({{1, own.size()}}, {});
+  log.add_run("ctx_1", "2");
+  CHECK(successes(f, "ctx_1") == 1);
+  // Neither from the beginning, nor in a segment that the recorder does not know.
+  f.restart();
+  std::filesystem::remove(f.index());
+  CHECK(successes(f, "ctx_1") == 1);
+  std::filesystem::rename(log.path(), f.home.file("whole"));
+  log.put(own);
+  std::filesystem::copy(f.home.file("whole"), f.home.file("knowledge/graph-000002.jsonl"));
+  CHECK(successes(f, "ctx_1") == 1);
+  std::filesystem::remove(f.home.file("knowledge/graph-000002.jsonl"));
+  // When the recorder has written it, it counts.
+  std::filesystem::rename(f.home.file("whole"), log.path());
+  f.context->written->opened({{1, log.text().size()}}, {});
+  CHECK(successes(f, "ctx_1") == 2);
+  // An index that had read further is made anew.
+  f.context->written->opened({{1, own.size()}}, {});
+  CHECK(successes(f, "ctx_1") == 1);
+}
+
 TEST_CASE("knowledge: damaged lines are passed over, the others count", "[knowledge]") {
   fixture f;
   fact_log log{f};

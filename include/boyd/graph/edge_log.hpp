@@ -100,6 +100,7 @@ enum class chain_problem_kind : std::uint8_t {
   unchained,    ///< a line without seq and prev after a chained one
   torn,         ///< the last line has no line break
   head_missing, ///< the anchored head is not the hash of any line: the end was changed or removed
+  foreign,      ///< lines that another program wrote while a node was running, set aside since
 };
 
 std::string_view name_of(chain_problem_kind kind) noexcept;
