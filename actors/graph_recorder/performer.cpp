@@ -313,7 +313,8 @@ result<void> graph_session::tell_readers(const graph::log_tail& tail) {
       ends[s.number] = info->size;
   }
   ends[now_.number] = log_->end();
-  number_ = context_->written->opened(std::move(ends), newest_lines(tail, now_, log_->end()));
+  number_ = context_->written->opened(std::move(ends), newest_lines(tail, now_, log_->end()),
+                                      chain_.head() == graph::genesis ? "" : chain_.head());
   return {};
 }
 

@@ -320,6 +320,9 @@ result<log_report> verify_log(segment_files& files,
   auto chain = walk.finish();
   report.facts = chain.chained + chain.older;
   report.last_sequence = chain.last_sequence;
+  report.unconfirmed = chain.behind_anchor;
+  if (chain.anchored_line > 0)
+    report.confirmed = places.place(chain.anchored_line);
   for (auto& p : chain.problems)
     report.problems.push_back({places.place(p.line), p.kind, std::move(p.detail)});
   const auto foreign = files.foreign();

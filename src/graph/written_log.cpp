@@ -24,8 +24,15 @@ written_log::segment_ends written_log::ends() const {
   return ends_;
 }
 
-std::uint64_t written_log::opened(segment_ends ends, const std::vector<written_line>& lines) {
+std::string written_log::head() const {
   const std::lock_guard lock(mutex_);
+  return head_;
+}
+
+std::uint64_t written_log::opened(segment_ends ends, const std::vector<written_line>& lines,
+                                  std::string head) {
+  const std::lock_guard lock(mutex_);
+  head_ = std::move(head);
   lines_.assign(lines.begin(), lines.end());
   forget_old_lines();
   ends_ = std::move(ends);
@@ -45,6 +52,7 @@ void written_log::wrote(std::uint64_t recorder, const std::vector<written_line>&
     return;
   unfinished_.erase(recorder);
   ends_.rbegin()->second = lines.back().end;
+  head_ = lines.back().hash;
   lines_.insert(lines_.end(), lines.begin(), lines.end());
   forget_old_lines();
 }
@@ -64,6 +72,7 @@ void written_log::goes_on_in(std::uint64_t recorder, std::uint32_t segment) {
 
 void written_log::forget() {
   const std::lock_guard lock(mutex_);
+  head_.clear();
   ends_.clear();
   lines_.clear();
   unfinished_.clear();

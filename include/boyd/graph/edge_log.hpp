@@ -121,6 +121,8 @@ struct chain_report {
   std::string head{genesis};           ///< hash of the last line
   std::uint64_t last_sequence = 0;     ///< of the last line that can be believed
   std::size_t damaged_at_end = 0;      ///< lines behind that one
+  std::size_t anchored_line = 0;       ///< that has the anchored hash; 0: none
+  std::size_t behind_anchor = 0;       ///< lines behind it that can be believed
 
   bool intact() const noexcept { return problems.empty(); }
 

@@ -112,6 +112,8 @@ struct log_report {
   std::size_t facts = 0; ///< lines that are well-formed
   std::vector<log_problem> problems;
   std::uint64_t last_sequence = 0;
+  std::string confirmed;       ///< the place of the anchored line; empty: none
+  std::size_t unconfirmed = 0; ///< facts behind it
   /// The last line has no line break: it is being written, or was when a node died. It is not
   /// looked at.
   bool ends_within_line = false;

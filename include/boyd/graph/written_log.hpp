@@ -36,11 +36,14 @@ class written_log {
 
   snapshot now() const;
   segment_ends ends() const;
+  /// SHA-256 of the last line, which a commit names; empty: there is none, or nobody knows.
+  std::string head() const;
 
   /// A recorder has opened the log, whose last segment ends with these lines (the newest
-  /// `known_lines` are enough), oldest first. It is the one that is listened to from here on;
-  /// answers its number.
-  std::uint64_t opened(segment_ends ends, const std::vector<written_line>& lines);
+  /// `known_lines` are enough), oldest first; `head` as above, also of an earlier segment. It is
+  /// the one that is listened to from here on; answers its number.
+  std::uint64_t opened(segment_ends ends, const std::vector<written_line>& lines,
+                       std::string head = {});
   /// It is about to write these bytes behind the end.
   void begin(std::uint64_t recorder, std::string bytes);
   /// They are durable, as these lines.
@@ -55,6 +58,7 @@ class written_log {
 
   mutable std::mutex mutex_;
   std::uint64_t recorder_ = 0;
+  std::string head_;
   segment_ends ends_;
   std::deque<written_line> lines_;
   std::map<std::uint64_t, std::string> unfinished_; ///< by recorder
