@@ -134,7 +134,10 @@ void answer_from_log(const exchange_ptr& x, inspect_graph question) {
   knowledge_request request;
   request.what = std::move(question);
   ask_about_log(x, std::move(request), [x, name = x->query("question")](knowledge_reply& r) {
-    x->reply("kg_" + name, json::parse(r.inspected, nullptr, false));
+    auto body = json::parse(r.inspected, nullptr, false);
+    if (body.is_object())
+      body["damage"] = r.damage;
+    x->reply("kg_" + name, std::move(body));
   });
 }
 

@@ -61,7 +61,9 @@ result<void> fact_reader::find_position(knowledge_index& index) {
            number_in(known, "skipped"),
            number_in(known, "sequence"),
            number_in(known, "last_size"),
-           text_in(known, "last_hash")};
+           text_in(known, "last_hash"),
+           number_in(known, "missing"),
+           number_in(known, "skipped_since")};
   return {};
 }
 
@@ -291,7 +293,14 @@ result<void> fact_reader::take_line(std::string_view line) {
   const bool repeats = read && read->seq && *read->seq <= at_.sequence;
   if (!read || repeats || !graph::is_as_written(line, *read)) {
     ++at_.skipped;
+    ++at_.skipped_since;
     return {};
+  }
+  if (read->seq) {
+    // A damaged line explains one that is missing.
+    const auto gap = *read->seq - at_.sequence - 1;
+    at_.missing += gap - std::min(gap, at_.skipped_since);
+    at_.skipped_since = 0;
   }
   at_.sequence = read->seq.value_or(at_.sequence);
   links_.take(read->fact, at_.lines + 1);
@@ -307,7 +316,9 @@ result<void> fact_reader::save(knowledge_index& index) {
                           {"skipped", at_.skipped},
                           {"sequence", at_.sequence},
                           {"last_size", at_.last_size},
-                          {"last_hash", at_.last_hash}}
+                          {"last_hash", at_.last_hash},
+                          {"missing", at_.missing},
+                          {"skipped_since", at_.skipped_since}}
                          .dump()});
   if (auto changed = index.change(changes, links_.take_changes()); !changed)
     return changed;

@@ -25,12 +25,14 @@ namespace boyd {
 /// Up to where the log has been read; a value of index_area::position.
 struct log_position {
   std::uint32_t segment = 1;
-  std::uint64_t bytes = 0;     ///< of that segment
-  std::uint64_t lines = 0;     ///< of the whole log
-  std::uint64_t skipped = 0;   ///< of them, for they cannot be believed
-  std::uint64_t sequence = 0;  ///< of the last line that has one
-  std::uint64_t last_size = 0; ///< of the last line, with its line break
-  std::string last_hash;       ///< of the last line
+  std::uint64_t bytes = 0;         ///< of that segment
+  std::uint64_t lines = 0;         ///< of the whole log
+  std::uint64_t skipped = 0;       ///< of them, for they cannot be believed
+  std::uint64_t sequence = 0;      ///< of the last line that has one
+  std::uint64_t last_size = 0;     ///< of the last line, with its line break
+  std::string last_hash;           ///< of the last line
+  std::uint64_t missing = 0;       ///< facts between the lines, by their numbers
+  std::uint64_t skipped_since = 0; ///< lines that were skipped behind the last one with a number
 };
 
 /// What questions had taught at earlier times. Importance, which has changed since, is left out.

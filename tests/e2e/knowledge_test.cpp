@@ -185,6 +185,50 @@ TEST_CASE("kg: a log in several segments, one of them compressed, answers the sa
   CHECK(f.kg({"stats"}).at("items")[0]["used"] == 3);
   CHECK(f.cited(f.kg({"trace", "last"}).at("outcome")).at("type") == "resulted_in");
   CHECK_FALSE(std::filesystem::exists(log));
+  // What the index knows of it is answered; that it is gone is said.
+  CHECK(f.kg({"stats"}).at("damage") == "");
+  std::filesystem::remove(log + ".zst");
+  CHECK(f.kg({"stats"}).at("damage") == "graph.jsonl is missing");
+}
+
+TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  const auto sound = read_file(log);
+  const std::vector<std::vector<std::string>> questions{
+      {"kg"},          {"kg", "stats"},    {"kg", "trace", "reader"}, {"kg", "why", "reader"},
+      {"kg", "query"}, {"kg", "findings"}, {"kg", "learned"},         {"kg", "lineage", "none"},
+      {"graph"},       {"graph", "--dot"}};
+  const auto check_all = [&](const std::string& damage) {
+    for (const auto& question : questions) {
+      const auto ran = f.home.run(question);
+      INFO(ran.out << ran.err);
+      const auto said = ran.out + ran.err;
+      if (damage.empty())
+        CHECK_THAT(said, !Contains("not whole"));
+      else
+        CHECK_THAT(said, Contains("not whole") && Contains(damage));
+    }
+  };
+  check_all({});
+  // A line in the middle; the last one; all.
+  const auto second = sound.find('\n') + 1;
+  write_file(log, sound.substr(0, second) + sound.substr(sound.find('\n', second) + 1));
+  check_all("1 fact is missing between its lines");
+  write_file(log, sound.substr(0, sound.rfind('\n', sound.size() - 2) + 1));
+  check_all("was cut off or changed");
+  std::filesystem::remove(log);
+  check_all("graph.jsonl is missing");
+  CHECK_THAT(f.home.run({"kg", "stats"}).out, !Contains("No run has read"));
+  write_file(log, sound);
+  check_all({});
+  // A running node says it, too.
+  program node(f.home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  check_all({});
+  (void)f.home.run({"status"}); // its recorder has opened the log by now
+  std::filesystem::remove(log);
+  check_all("graph.jsonl is missing");
 }
 
 TEST_CASE("graph: pictures of the facts", "[knowledge]") {

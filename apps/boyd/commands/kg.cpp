@@ -9,7 +9,6 @@
 #include "boyd/graph/segments.hpp"
 #include "commands.hpp"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,7 +34,17 @@ void print_statements(const json& body, const char* key, const terminal& t) {
   }
 }
 
+/// What the log lacks, as a sentence; empty when it is whole.
+std::string damage_of(const json& body) {
+  const auto damage = printable(text_of(body, "damage"));
+  return damage.empty()
+             ? damage
+             : "the log of facts is not whole: " + damage + as_hint("; check it: boyd kg verify");
+}
+
 void print_left_out(const json& body, const terminal& t) {
+  if (const auto damage = damage_of(body); !damage.empty())
+    print(t.paint(colour::warn, hint_lines(damage, 0, t)) + "\n");
   if (const auto n = number_of(body, "left_out"); n > 0)
     print(t.paint(colour::warn,
                   std::to_string(n) + " of " + text_of(body, "lines") +
@@ -77,8 +86,9 @@ void show_stats(const json& body, const terminal& t) {
     items.add({cut_in_middle(text_of(i, "path"), shown_id), text_of(i, "injected"),
                text_of(i, "used"), text_of(i, "validated"), text_of(i, "stage"),
                text_of(i, "importance"), brief_moment_of(i, "last_used", t)});
-  print(items.rows() > 0
-            ? items.render(t)
+  print(items.rows() > 0 ? items.render(t)
+        : !text_of(body, "damage").empty()
+            ? "The log has no facts about files and texts given as context.\n"
             : hint_lines(as_hint("No run has read a file or text given as context yet. Give one: "
                                  "boyd context add @README.md"),
                          0, t) +
@@ -148,18 +158,6 @@ api_request question(const arguments& args, const std::string& name) {
 
 // -- verify: the files themselves, whoever else reads them ----------------------------------------
 
-/// The newest commit that names a line, unless a person has accepted that this one is gone.
-std::optional<graph::anchor> expected_anchor(const place& where, const ports& p) {
-  auto newest = graph::newest_anchor(where.home, *p.files, *p.repositories);
-  if (!newest)
-    return std::nullopt;
-  const auto lost = graph::read_lost_ends(*p.files, where.home);
-  const bool is_accepted = lost && std::ranges::any_of(*lost, [&](const graph::lost_end& l) {
-                             return l.accepted && l.named.head == newest->head;
-                           });
-  return is_accepted ? std::nullopt : newest;
-}
-
 /// Up to which line the newest commit confirms the log.
 std::string told_of(const std::optional<graph::anchor>& anchor, const graph::log_report& r) {
   if (!anchor)
@@ -197,7 +195,7 @@ int verify(const arguments& args) {
   const auto p = local_ports();
   graph::segment_files files(*p.files, where->home, p.unpack);
   // Read before the log is: a running node writes the line first.
-  const auto anchor = expected_anchor(*where, p);
+  const auto anchor = graph::expected_anchor(where->home, *p.files, *p.repositories);
   const auto checked =
       graph::verify_log(files, anchor ? std::optional(anchor->head) : std::nullopt);
   if (!checked)
@@ -250,6 +248,9 @@ int run_graph(const arguments& args) {
   print(args.format == "mermaid" ? to_mermaid(*picture)
         : args.format == "dot"   ? to_dot(*picture)
                                  : to_text(*picture));
+  // Not among what another program is to read.
+  if (const auto damage = damage_of(object_of(*body)); !damage.empty())
+    print_note(damage);
   return exit_code::ok;
 }
 
