@@ -207,6 +207,31 @@ result<std::uint64_t> behind_unfinished(file_system& files, const std::string& p
 
 } // namespace
 
+result<void> take_log_as_found(file_system& files, const std::string& home, written_log& written) {
+  const auto folder = home_layout(home).knowledge();
+  const auto info = files.stat(folder);
+  if (!info)
+    return fail(info.error());
+  const auto names = info->kind == file_kind::directory ? files.list(folder)
+                                                        : result<std::vector<std::string>>({});
+  if (!names)
+    return fail(names.error());
+  written_log::segment_ends ends;
+  std::uint32_t last = 1; // that is written, or will be
+  for (const auto& where : segments_among(*names)) {
+    last = where.compressed ? where.number + 1 : where.number;
+    if (where.compressed)
+      continue;
+    const auto there = files.stat(folder + "/" + where.file());
+    if (!there)
+      return fail(there.error());
+    ends[where.number] = there->size;
+  }
+  ends.try_emplace(last, 0);
+  written.opened(std::move(ends), {});
+  return {};
+}
+
 result<void> set_foreign_lines_aside(file_system& files, const std::string& home,
                                      const written_log& written, utc_time now) {
   const auto s = written.now();

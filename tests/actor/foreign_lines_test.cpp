@@ -1,4 +1,5 @@
 #include "actors/graph_recorder/performer.hpp"
+#include "boyd/graph/foreign_lines.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
@@ -175,6 +176,29 @@ TEST_CASE("setting aside may fail at each of its calls, and loses nothing", "[gr
       CHECK(std::ranges::any_of(aside, [&](const auto& file) { return file.second == evil; }));
     }
   }
+}
+
+TEST_CASE("the log is the node's from its start on, before the recorder has opened it",
+          "[graph_recorder]") {
+  fixture f;
+  std::string own;
+  if (GENERATE(true, false)) { // else there is no log yet
+    graph_session before(f.context);
+    REQUIRE(recorded(before, {fact(1), fact(2)}));
+    own = f.text();
+    f.context->written->forget();
+  }
+  REQUIRE(graph::take_log_as_found(*f.files, "/boyd", *f.context->written));
+  const auto evil = forged(own, 9);
+  REQUIRE(f.disk->make_directories("/boyd/knowledge"));
+  f.disk->put(log_path, own + evil);
+  graph_session session(f.context);
+  REQUIRE(recorded(session, {fact(3)}));
+  CHECK(f.text().starts_with(own));
+  CHECK(f.text().find("ctx_9") == std::string::npos);
+  REQUIRE(f.aside().size() == 1);
+  CHECK(f.aside().begin()->second == evil);
+  CHECK(graph::verify(f.text()).intact());
 }
 
 TEST_CASE("what a recorder had begun is no other program's", "[graph_recorder]") {

@@ -22,6 +22,10 @@ struct foreign_lines {
   std::uint64_t bytes = 0;
 };
 
+/// At a node's start, before it runs anything: what the log has now is its own, also before the
+/// recorder has opened it. Blocking.
+result<void> take_log_as_found(file_system& files, const std::string& home, written_log& written);
+
 /// Sets aside what stands in the log behind the end of `written`, and what the last lines were
 /// replaced by; segments behind the last one, too. A copy is durable before the log is cut: a crash
 /// in between makes a second copy. What a recorder had begun to write stays. Without an end there
