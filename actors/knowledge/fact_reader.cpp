@@ -156,17 +156,29 @@ result<void> fact_reader::begin_anew(knowledge_index& index) {
 }
 
 result<std::vector<graph::segment>> fact_reader::own_segments() {
-  ends_ = context_->written->ends();
+  own_ = context_->written->end();
   auto segments = files_.list();
-  if (segments && !ends_.empty())
+  if (segments && !own_.ends.empty())
     std::erase_if(*segments,
-                  [&](const graph::segment& s) { return s.number > ends_.rbegin()->first; });
+                  [&](const graph::segment& s) { return s.number > own_.ends.rbegin()->first; });
   return segments;
 }
 
 std::uint64_t fact_reader::own_end(std::uint32_t segment) const {
-  const auto known = ends_.find(segment);
-  return known == ends_.end() ? std::numeric_limits<std::uint64_t>::max() : known->second;
+  const auto known = own_.ends.find(segment);
+  return known == own_.ends.end() ? std::numeric_limits<std::uint64_t>::max() : known->second;
+}
+
+result<bool> fact_reader::ends_as_written() {
+  if (!own_.last)
+    return true;
+  const auto& last = *own_.last;
+  const auto size = static_cast<std::size_t>(last.end - last.begin);
+  const auto text = files_.read({own_.ends.rbegin()->first, false}, last.begin, size);
+  if (!text && text.error().code != errc::not_found)
+    return fail(text.error());
+  return text && text->size() == size &&
+         sha256_hex(std::string_view(*text).substr(0, size - 1)) == last.hash;
 }
 
 result<fact_reader::seen_end>
@@ -208,6 +220,11 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
   if (!end)
     return fail(end.error());
   if (seen_ == *end)
+    return {};
+  const auto own = ends_as_written();
+  if (!own)
+    return fail(own.error());
+  if (!*own)
     return {};
   const auto same = is_same_log(*segments);
   if (!same)

@@ -111,6 +111,8 @@ class fact_reader {
   result<std::vector<graph::segment>> own_segments();
   /// How far this one is the recorder's; all of it where nobody says.
   std::uint64_t own_end(std::uint32_t segment) const;
+  /// Whether the log's last line is the recorder's. Another one is soon set aside.
+  result<bool> ends_as_written();
   result<seen_end> look_at_end(const std::vector<graph::segment>& segments);
   /// Whether the log before the position is still the one that was read.
   result<bool> is_same_log(const std::vector<graph::segment>& segments);
@@ -124,7 +126,7 @@ class fact_reader {
   node_context_ptr context_;
   graph::segment_files files_;
   log_position at_;
-  graph::written_log::segment_ends ends_;   ///< how far the log is the node's own; empty: all of it
+  graph::written_log::end_view own_;        ///< how far the log is the node's own; empty: all of it
   std::optional<seen_end> seen_;            ///< nothing: not looked yet
   std::unique_ptr<graph::learner> learner_; ///< null: the index has to be read first
   graph::link_collector links_;

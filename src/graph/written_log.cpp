@@ -19,6 +19,14 @@ written_log::snapshot written_log::now() const {
   return s;
 }
 
+written_log::end_view written_log::end() const {
+  const std::lock_guard lock(mutex_);
+  end_view view{ends_, {}};
+  if (!lines_.empty())
+    view.last = lines_.back();
+  return view;
+}
+
 written_log::segment_ends written_log::ends() const {
   const std::lock_guard lock(mutex_);
   return ends_;

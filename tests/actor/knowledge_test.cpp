@@ -1,3 +1,4 @@
+#include "boyd/core/sha256.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/graph/links.hpp"
 #include "knowledge_fixture.hpp"
@@ -127,6 +128,29 @@ TEST_CASE("knowledge: what stands behind the end that the recorder has written i
   CHECK(successes(f, "ctx_1") == 2);
   // An index that had read further is made anew.
   f.context->written->opened({{1, own.size()}}, {});
+  CHECK(successes(f, "ctx_1") == 1);
+}
+
+TEST_CASE("knowledge: a log whose last line is not the recorder's is not read", "[knowledge]") {
+  fixture f;
+  fact_log log{f};
+  log.add_run("ctx_1", "1");
+  const auto own = log.text();
+  const auto begin = own.rfind('\n', own.size() - 2) + 1;
+  const auto hash = sha256_hex(own.substr(begin, own.size() - 1 - begin));
+  f.context->written->opened({{1, own.size()}}, {{begin, own.size(), hash}});
+  CHECK(successes(f, "ctx_1") == 1);
+  // Another log of the same length.
+  graph::edge_chain chain;
+  std::string other;
+  for (const auto& fact : {use_of("ctx_2", "1", {}), end_of("1", {})})
+    other += chain.append(fact).value() + "\n";
+  REQUIRE(other.size() == own.size());
+  log.put(other);
+  f.restart();
+  std::filesystem::remove(f.index());
+  CHECK(successes(f, "ctx_2") == -1);
+  log.put(own);
   CHECK(successes(f, "ctx_1") == 1);
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,13 @@ class written_log {
     std::vector<std::string> unfinished; ///< batches that may stand behind the end
   };
 
+  struct end_view {
+    segment_ends ends;                ///< as above
+    std::optional<written_line> last; ///< of the last segment
+  };
+
   snapshot now() const;
+  end_view end() const;
   segment_ends ends() const;
   /// SHA-256 of the last line, which a commit names; empty: there is none, or nobody knows.
   std::string head() const;
