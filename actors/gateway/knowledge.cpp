@@ -104,13 +104,40 @@ void ask_about_log(const exchange_ptr& x, knowledge_request question,
                        });
 }
 
+void record_and_commit(const exchange_ptr& x, const std::string& kernel_id,
+                       const std::string& subject, const std::string& decision_id,
+                       std::vector<graph::edge> facts, std::function<void(json commit)> then) {
+  commit_boundary what;
+  what.kernel_id = kernel_id;
+  what.message = subject;
+  what.trailers = {{"Boyd-Cycle", decision_id},
+                   {"Boyd-Node", x->self->state.parts.context->node_id}};
+  ask<graph_reply>(
+      x->self, x->self->state.parts.graph_recorder, graph_request{{}, std::move(facts)},
+      [x, what = std::move(what), then = std::move(then)](const result<graph_reply>& recorded) {
+        if (!recorded)
+          return x->fail_with(recorded.error());
+        repository_request request;
+        auto named = what;
+        named.trailers.emplace_back("Boyd-Graph-Head", recorded->head);
+        request.what = std::move(named);
+        ask<repository_reply>(x->self, x->self->state.parts.git_committer, std::move(request),
+                              [then](const result<repository_reply>& r) {
+                                then(r && r->commit ? json(*r->commit) : json(nullptr));
+                              });
+      });
+}
+
 namespace {
 
 void answer_from_log(const exchange_ptr& x, inspect_graph question) {
   knowledge_request request;
   request.what = std::move(question);
   ask_about_log(x, std::move(request), [x, name = x->query("question")](knowledge_reply& r) {
-    x->reply("kg_" + name, json::parse(r.inspected, nullptr, false));
+    auto body = json::parse(r.inspected, nullptr, false);
+    if (body.is_object())
+      body["damage"] = r.damage;
+    x->reply("kg_" + name, std::move(body));
   });
 }
 

@@ -69,23 +69,7 @@ void tell_applied(const applying_ptr& a, json commit) {
                                 {"items", items_json(a->done)}});
 }
 
-/// One commit has all that it changed.
-void commit(const applying_ptr& a, const std::string& head) {
-  repository_request request;
-  request.what = commit_boundary{a->kernel->kernel_id,
-                                 "memory policy: " + std::to_string(a->done.size()) +
-                                     (a->done.size() == 1 ? " action" : " actions"),
-                                 {{"Boyd-Cycle", a->decision_id},
-                                  {"Boyd-Node", a->x->self->state.parts.context->node_id},
-                                  {"Boyd-Graph-Head", head}}};
-  ask<repository_reply>(a->x->self, a->x->self->state.parts.git_committer, std::move(request),
-                        [a](const result<repository_reply>& r) {
-                          // It is done: the next cycle's commit has what this one could not.
-                          tell_applied(a, r && r->commit ? json(*r->commit) : json(nullptr));
-                        });
-}
-
-/// What is done is done by its facts, which belong together.
+/// What is done is done by its facts, which belong together. One commit has all that it changed.
 void record_done(const applying_ptr& a, const std::vector<skills::policy_item>& items) {
   const auto& x = a->x;
   const auto& ports = x->self->state.parts.context->ports;
@@ -93,12 +77,11 @@ void record_done(const applying_ptr& a, const std::vector<skills::policy_item>& 
   a->decision_id = make_uuid_v7(now, *ports.random);
   auto facts = skills::facts_of(a->done, items, "decision_" + a->decision_id, a->kernel->kernel_id,
                                 x->request.caller->name, now);
-  ask<graph_reply>(x->self, x->self->state.parts.graph_recorder,
-                   graph_request{{}, std::move(facts)}, [a](const result<graph_reply>& r) {
-                     if (!r)
-                       return a->x->fail_with(r.error());
-                     commit(a, r->head);
-                   });
+  record_and_commit(x, a->kernel->kernel_id,
+                    "memory policy: " + std::to_string(a->done.size()) +
+                        (a->done.size() == 1 ? " action" : " actions"),
+                    a->decision_id, std::move(facts),
+                    [a](json commit) { tell_applied(a, std::move(commit)); });
 }
 
 /// Turn by turn to the end of the history, as long as somebody waits for it.

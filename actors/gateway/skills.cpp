@@ -168,13 +168,11 @@ std::string decision_id_of(const deciding& d) {
 }
 
 void record(const deciding_ptr& d, std::vector<graph::edge> facts, json answer) {
-  ask<graph_reply>(d->x->self, d->x->self->state.parts.graph_recorder,
-                   graph_request{{}, std::move(facts)},
-                   [d, answer = std::move(answer)](const result<graph_reply>& r) {
-                     if (!r)
-                       return d->x->fail_with(r.error());
-                     d->x->reply("skill_decision", answer);
-                   });
+  const auto subject = "decision: " + answer.value("action", std::string()) + " " +
+                       answer.value("skill", answer.value("id", std::string()));
+  record_and_commit(
+      d->x, d->kernel->kernel_id, subject, decision_id_of(*d), std::move(facts),
+      [d, answer = std::move(answer)](const json&) { d->x->reply("skill_decision", answer); });
 }
 
 std::string subject_of(const std::string& skill, std::int64_t version) {

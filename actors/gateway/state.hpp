@@ -3,6 +3,7 @@
 #include "actors/gateway/actor.hpp"
 #include "actors/supervision/helpers.hpp"
 #include "boyd/core/errc.hpp"
+#include "boyd/graph/edge_log.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -172,27 +173,34 @@ void get_knowledge(exchange_ptr x);                          // knowledge.cpp
 /// A question about the log, once the index has all of it; errors are answered.
 void ask_about_log(const exchange_ptr& x, knowledge_request question,
                    std::function<void(knowledge_reply&)> then); // knowledge.cpp
-void judge_memory_items(exchange_ptr x);                        // memory_policy.cpp
-void apply_memory_policy(exchange_ptr x);                       // memory_policy.cpp
-void undo_memory_policy(exchange_ptr x);                        // memory_policy.cpp
-void replay_with_policy(exchange_ptr x);                        // memory_policy.cpp
-void list_skills(exchange_ptr x);                               // skills.cpp
-void show_skill(exchange_ptr x, const std::string& id);         // skills.cpp
-void approve_skill(exchange_ptr x, const std::string& id);      // skills.cpp
-void reject_skill(exchange_ptr x, const std::string& id);       // skills.cpp
-void defer_skill(exchange_ptr x, const std::string& id);        // skills.cpp
-void enable_skill(exchange_ptr x, const std::string& id);       // skills.cpp
-void disable_skill(exchange_ptr x, const std::string& id);      // skills.cpp
-void import_skill(exchange_ptr x);                              // skill_texts.cpp
-void draft_skill(exchange_ptr x, const std::string& id);        // skill_texts.cpp
-void list_bank(exchange_ptr x);                                 // skill_texts.cpp
-void roll_back_skill(exchange_ptr x, const std::string& id);    // skills.cpp
-void get_actors(exchange_ptr x);                                // status.cpp
-void restart_actor(exchange_ptr x, const std::string& name);    // actors.cpp
-void unpark_actor(exchange_ptr x, const std::string& name);     // actors.cpp
-void get_chaos(exchange_ptr x);                                 // chaos.cpp
-void inject_fault(exchange_ptr x);                              // chaos.cpp
-void clear_faults(exchange_ptr x);                              // chaos.cpp
+/// Facts that a person's request has made, and behind them a commit of the kernel's home that names
+/// them as the end of the log (`Boyd-Graph-Head`). Without facts an error is answered; without the
+/// commit `then` gets null: a later one confirms them.
+void record_and_commit(const exchange_ptr& x, const std::string& kernel_id,
+                       const std::string& subject, const std::string& decision_id,
+                       std::vector<graph::edge> facts,
+                       std::function<void(json commit)> then); // knowledge.cpp
+void judge_memory_items(exchange_ptr x);                       // memory_policy.cpp
+void apply_memory_policy(exchange_ptr x);                      // memory_policy.cpp
+void undo_memory_policy(exchange_ptr x);                       // memory_policy.cpp
+void replay_with_policy(exchange_ptr x);                       // memory_policy.cpp
+void list_skills(exchange_ptr x);                              // skills.cpp
+void show_skill(exchange_ptr x, const std::string& id);        // skills.cpp
+void approve_skill(exchange_ptr x, const std::string& id);     // skills.cpp
+void reject_skill(exchange_ptr x, const std::string& id);      // skills.cpp
+void defer_skill(exchange_ptr x, const std::string& id);       // skills.cpp
+void enable_skill(exchange_ptr x, const std::string& id);      // skills.cpp
+void disable_skill(exchange_ptr x, const std::string& id);     // skills.cpp
+void import_skill(exchange_ptr x);                             // skill_texts.cpp
+void draft_skill(exchange_ptr x, const std::string& id);       // skill_texts.cpp
+void list_bank(exchange_ptr x);                                // skill_texts.cpp
+void roll_back_skill(exchange_ptr x, const std::string& id);   // skills.cpp
+void get_actors(exchange_ptr x);                               // status.cpp
+void restart_actor(exchange_ptr x, const std::string& name);   // actors.cpp
+void unpark_actor(exchange_ptr x, const std::string& name);    // actors.cpp
+void get_chaos(exchange_ptr x);                                // chaos.cpp
+void inject_fault(exchange_ptr x);                             // chaos.cpp
+void clear_faults(exchange_ptr x);                             // chaos.cpp
 
 /// Only a person decides: not the node's own children, and nobody of whom nothing is known.
 bool may_decide(const exchange& x); // approvals.cpp

@@ -1,8 +1,10 @@
 #include "actors/graph_recorder/performer.hpp"
 
+#include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/faults/points.hpp"
 #include "boyd/files/atomic_file.hpp"
+#include "boyd/graph/foreign_lines.hpp"
 #include "boyd/graph/lost_end.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -28,6 +30,26 @@ std::string_view last_fact(std::string_view text) {
       return line;
   }
   return {};
+}
+
+/// The newest lines of this segment, as far as it is `end` bytes long.
+std::vector<graph::written_line> newest_lines(const graph::log_tail& tail, const graph::segment& of,
+                                              std::uint64_t end) {
+  std::vector<graph::written_line> lines;
+  if (tail.parts.empty() || !(tail.parts.back().which == of))
+    return lines;
+  const auto& part = tail.parts.back();
+  auto text = std::string_view(tail.text).substr(part.begin);
+  text = text.substr(0, static_cast<std::size_t>(end - std::min(end, part.offset)));
+  while (lines.size() < graph::known_lines && text.ends_with('\n')) {
+    const auto before = text.size() == 1 ? text.npos : text.rfind('\n', text.size() - 2);
+    const auto begin = before == text.npos ? 0 : before + 1;
+    lines.push_back({part.offset + begin, part.offset + text.size(),
+                     sha256_hex(text.substr(begin, text.size() - 1 - begin))});
+    text = text.substr(0, begin);
+  }
+  std::ranges::reverse(lines);
+  return lines;
 }
 
 } // namespace
@@ -71,6 +93,7 @@ void graph_session::perform(jobs& batch) {
     d.chain = std::move(more->chain);
     d.bytes += more->bytes;
     std::ranges::move(more->lines, std::back_inserter(d.lines));
+    std::ranges::move(more->hashes, std::back_inserter(d.hashes));
     d.facts.merge(more->facts);
     d.heads.emplace_back(i, d.chain.head());
   }
@@ -100,6 +123,7 @@ result<graph_session::draft> graph_session::render(const draft& before,
     d.chain = std::move(next);
     d.bytes += line->size() + 1;
     d.lines.push_back(std::move(*line));
+    d.hashes.push_back(d.chain.head());
     d.facts.insert(std::move(key));
   }
   if (d.bytes > files::journal_batch_bytes)
@@ -109,11 +133,9 @@ result<graph_session::draft> graph_session::render(const draft& before,
 
 void graph_session::write(jobs& batch, draft& d) {
   if (!d.lines.empty()) {
-    const auto rolled = log_ ? roll_over(d.bytes)
-                             : result<void>(fail(errc::io_error, "the log is not open", path_));
-    auto end = rolled ? log_->append(d.lines) : result<std::uint64_t>(fail(rolled.error()));
-    if (!end && rolled && end.error().code != errc::conflict)
-      end = log_->append(d.lines); // on a handle that is opened and verified anew
+    auto end = append(d);
+    if (!end && (end.error().code == errc::conflict ? open_without_others() : log_.has_value()))
+      end = append(d); // on a handle that is opened and verified anew
     if (!end) {
       const auto why = end.error();
       lost(why);
@@ -122,14 +144,67 @@ void graph_session::write(jobs& batch, draft& d) {
         batch[i].reply = fail(why);
       return;
     }
-    for (const auto& key : d.facts)
-      remember(key);
-    chain_ = d.chain;
+    acknowledge(d, *end - d.bytes);
     write_failed_ = false;
     restored();
   }
   for (auto& [i, head] : d.heads)
     batch[i].reply = graph_reply{std::move(head)};
+}
+
+result<std::uint64_t> graph_session::append(const draft& d) {
+  if (!log_)
+    return fail(errc::io_error, "the log is not open", path_);
+  if (auto rolled = roll_over(d.bytes); !rolled)
+    return fail(std::move(rolled.error()));
+  if (auto alone = check_for_others(); !alone)
+    return fail(std::move(alone.error()));
+  std::string bytes;
+  bytes.reserve(d.bytes);
+  for (const auto& line : d.lines)
+    bytes.append(line).append("\n");
+  context_->written->begin(number_, std::move(bytes));
+  return log_->append(d.lines);
+}
+
+/// The length of the file that is written is looked at by the journal.
+result<void> graph_session::check_for_others() const {
+  auto& fs = *context_->ports.files;
+  const auto foreign = graph::has_foreign_segment(fs, context_->home, *context_->written);
+  if (!foreign)
+    return fail(foreign.error());
+  if (*foreign)
+    return fail(errc::conflict, "another program has written to a segment of the log", path_);
+  const auto& last = log_->last_line();
+  if (last.empty())
+    return {};
+  const auto there = fs.read_part(path_, log_->end() - last.size() - 1, last.size());
+  if (!there && there.error().code == errc::not_found)
+    return {}; // the journal tells it
+  if (!there)
+    return fail(there.error());
+  if (*there != last)
+    return fail(errc::conflict, "another program has changed the last line", path_);
+  return {};
+}
+
+bool graph_session::open_without_others() {
+  const auto before = chain_.head();
+  log_.reset();
+  return ensure_open() && chain_.head() == before;
+}
+
+void graph_session::acknowledge(const draft& d, std::uint64_t begin) {
+  for (const auto& key : d.facts)
+    remember(key);
+  chain_ = d.chain;
+  std::vector<graph::written_line> lines;
+  for (std::size_t i = 0; i < d.lines.size(); ++i) {
+    const auto end = begin + d.lines[i].size() + 1;
+    lines.push_back({begin, end, d.hashes[i]});
+    begin = end;
+  }
+  context_->written->wrote(number_, lines);
 }
 
 void graph_session::look() {
@@ -141,6 +216,7 @@ void graph_session::look() {
   tail->text.erase(tail->text.rfind('\n') + 1);
   if (const auto checked = check(*tail); !checked)
     return lost(checked.error());
+  tell_foreign();
   tell_lost_end(tail->text);
 }
 
@@ -195,12 +271,15 @@ result<void> graph_session::open_log() {
   } else if (auto made = fs.make_directories(context_->layout().knowledge()); !made) {
     return made;
   }
+  if (auto done = set_foreign_aside(); !done)
+    return done;
   const auto tail = open_segment();
   if (!tail)
     return fail(tail.error());
   const auto checked = check(*tail);
   if (!checked)
     return fail(checked.error());
+  tell_foreign();
   tell_lost_end(tail->text);
   auto chain = graph::edge_chain::resume(last_fact(tail->text), checked->sequence);
   if (!chain)
@@ -213,6 +292,29 @@ result<void> graph_session::open_log() {
       remember(graph::key_of(edge->fact));
   chain_ = std::move(*chain);
   seen_ = true;
+  return tell_readers(*tail);
+}
+
+result<void> graph_session::set_foreign_aside() {
+  return graph::set_foreign_lines_aside(*context_->ports.files, context_->home, *context_->written,
+                                        context_->ports.clock->now());
+}
+
+result<void> graph_session::tell_readers(const graph::log_tail& tail) {
+  const auto segments = files_.list();
+  if (!segments)
+    return fail(segments.error());
+  graph::written_log::segment_ends ends;
+  for (const auto& s : *segments) {
+    const auto info = context_->ports.files->stat(files_.path(s));
+    if (!info)
+      return fail(info.error());
+    if (!s.compressed && s.number < now_.number)
+      ends[s.number] = info->size;
+  }
+  ends[now_.number] = log_->end();
+  number_ = context_->written->opened(std::move(ends), newest_lines(tail, now_, log_->end()),
+                                      chain_.head() == graph::genesis ? "" : chain_.head());
   return {};
 }
 
@@ -221,13 +323,18 @@ result<void> graph_session::open_log() {
 result<void> graph_session::roll_over(std::size_t bytes) {
   if (log_->end() == 0 || log_->end() + bytes <= limit_)
     return {};
+  if (auto done = set_foreign_aside(); !done)
+    return done;
   const graph::segment next{now_.number + 1, false};
   auto log = files::journal::open(*context_->ports.files, files_.path(next), journal_rules());
   if (!log)
     return fail(std::move(log.error()));
+  if (log->end() > 0)
+    return fail(errc::conflict, "another program has begun the next segment", files_.path(next));
   log_.emplace(std::move(*log));
   now_ = next;
   path_ = files_.path(now_);
+  context_->written->goes_on_in(number_, now_.number);
   return {};
 }
 
@@ -292,6 +399,24 @@ void graph_session::tell_torn() {
   spdlog::error("graph_recorder: {}", health_.notice);
 }
 
+void graph_session::tell_foreign() {
+  const auto all = graph::list_foreign_lines(*context_->ports.files, context_->home);
+  foreign_.clear();
+  std::string text;
+  if (!all) {
+    text = to_string(all.error());
+  } else {
+    for (const auto& f : *all) {
+      text += (text.empty() ? "" : "; ") + graph::place_of(f) + ": " + graph::told(f);
+      foreign_.push_back(context_->layout().knowledge() + "/" + f.file);
+    }
+  }
+  if (text.empty())
+    return;
+  spdlog::error("graph_recorder: {}", text);
+  health_.notice += (health_.notice.empty() ? "" : "; ") + text;
+}
+
 void graph_session::tell_lost_end(std::string_view log) {
   auto& fs = *context_->ports.files;
   tells_lost_end_ = false;
@@ -324,7 +449,16 @@ void graph_session::tell_lost_end(std::string_view log) {
 bool graph_session::is_opened_again() const {
   auto& fs = *context_->ports.files;
   const auto info = fs.stat(path_);
-  if (info && (info->kind == file_kind::missing || info->size < log_->end()))
+  if (info && (info->kind == file_kind::missing || info->size != log_->end()))
+    return true;
+  if (const auto foreign = graph::has_foreign_segment(fs, context_->home, *context_->written);
+      foreign && *foreign)
+    return true;
+  const auto is_gone = [&](const std::string& path) {
+    const auto there = fs.stat(path);
+    return there && there->kind == file_kind::missing;
+  };
+  if (std::ranges::any_of(foreign_, is_gone))
     return true;
   if (!tells_lost_end_)
     return false;

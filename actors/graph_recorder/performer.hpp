@@ -34,8 +34,11 @@ inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 /// and is acknowledged without being written again. At every opening the newest
 /// `checked_graph_bytes` of the log are checked against their chain and their check sums: what is
 /// damaged is told of, kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS
-/// 40). The line that the newest commit names must be among them: where it is missing, that is kept
-/// in `graph.jsonl.lost` and told until a person accepts it. Blocking; one thread.
+/// 40). While the node runs, nobody else writes the log: what another program appended, or put in
+/// place of the last lines, is set aside before the next write and told of, and the chain goes on
+/// behind the recorder's own last line (boyd/graph/foreign_lines.hpp). The line that the newest
+/// commit names must be among them: where it is missing, that is kept in `graph.jsonl.lost` and
+/// told until a person accepts it. Blocking; one thread.
 class graph_session {
  public:
   /// `limit`: of a segment, in bytes.
@@ -57,6 +60,7 @@ class graph_session {
   struct draft {
     graph::edge_chain chain; ///< behind `lines`
     std::vector<std::string> lines;
+    std::vector<std::string> hashes;                        ///< of `lines`
     std::set<std::string> facts;                            ///< of `lines`, as keys
     std::size_t bytes = 0;                                  ///< of `lines` with their line breaks
     std::vector<std::pair<std::size_t, std::string>> heads; ///< job, head after it
@@ -67,8 +71,19 @@ class graph_session {
   result<void> ensure_open();
   result<void> open_log();
   result<graph::log_tail> open_segment();
+  /// Sets aside what another program wrote to the log since it was opened, or last written.
+  result<void> set_foreign_aside();
   /// Goes on in the next segment when `bytes` more would make this one too large.
   result<void> roll_over(std::size_t bytes);
+  /// Fails when another program has written to the log.
+  result<void> check_for_others() const;
+  /// One try.
+  result<std::uint64_t> append(const draft& d);
+  /// Others have written to the log: it is opened again. True: it ends where it did.
+  bool open_without_others();
+  void acknowledge(const draft& d, std::uint64_t begin);
+  /// From here on readers know how far the log, which ends so, is this node's own.
+  result<void> tell_readers(const graph::log_tail& tail);
   files::journal_options journal_rules() const;
   result<draft> render(const draft& before, const graph_request& request) const;
   void write(jobs& batch, draft& d);
@@ -83,9 +98,11 @@ class graph_session {
                    const graph::log_lines& lines);
   void take_torn(std::string_view torn);
   void tell_torn();
+  /// Tells of what other programs wrote, until somebody has deleted it.
+  void tell_foreign();
   /// Compares the log with the newest commit of the home's kernels, and tells what is missing.
   void tell_lost_end(std::string_view log);
-  /// Others have cut the log, or a person has accepted what was told of it.
+  /// Others have cut the log or written to it, or a person has accepted what was told of it.
   bool is_opened_again() const;
   result<void> set_aside(const std::vector<std::string_view>& damaged);
   void remember(std::string fact);
@@ -102,10 +119,12 @@ class graph_session {
   graph::edge_chain chain_;
   std::deque<std::string> order_;
   std::set<std::string> recent_;
-  std::vector<std::string> torn_; ///< whole lines that were cut off; told of until the end
-  bool tells_lost_end_ = false;   ///< graph.jsonl.lost has something that nobody has accepted
-  bool seen_ = false;             ///< the log was open once: it must not be made anew
-  bool write_failed_ = false;     ///< the log's directory must take a file before it is well
+  std::uint64_t number_ = 0;         ///< among the recorders of this node
+  std::vector<std::string> torn_;    ///< whole lines that were cut off; told of until the end
+  bool tells_lost_end_ = false;      ///< graph.jsonl.lost has something that nobody has accepted
+  std::vector<std::string> foreign_; ///< paths of what other programs wrote, as it was told
+  bool seen_ = false;                ///< the log was open once: it must not be made anew
+  bool write_failed_ = false;        ///< the log's directory must take a file before it is well
   part_health health_;
 };
 

@@ -22,8 +22,11 @@ commit_boundary boundary(self_pointer self, const std::string& message, const st
   c.kernel_id = s.settings->kernel_id;
   c.message = message;
   c.trailers = {{"Boyd-Cycle", cycle}, {"Boyd-Node", s.parts.context->node_id}};
-  if (!graph_head.empty())
-    c.trailers.emplace_back("Boyd-Graph-Head", graph_head);
+  // The newest one: a commit without facts of its own confirms those that are there, too.
+  const auto newest = s.parts.context->written->head();
+  const auto& head = newest.empty() ? graph_head : newest;
+  if (!head.empty())
+    c.trailers.emplace_back("Boyd-Graph-Head", head);
   c.restarted = restarted;
   return c;
 }

@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace boyd {
@@ -60,7 +61,9 @@ result<void> fact_reader::find_position(knowledge_index& index) {
            number_in(known, "skipped"),
            number_in(known, "sequence"),
            number_in(known, "last_size"),
-           text_in(known, "last_hash")};
+           text_in(known, "last_hash"),
+           number_in(known, "missing"),
+           number_in(known, "skipped_since")};
   return {};
 }
 
@@ -152,6 +155,32 @@ result<void> fact_reader::begin_anew(knowledge_index& index) {
   return load(index);
 }
 
+result<std::vector<graph::segment>> fact_reader::own_segments() {
+  own_ = context_->written->end();
+  auto segments = files_.list();
+  if (segments && !own_.ends.empty())
+    std::erase_if(*segments,
+                  [&](const graph::segment& s) { return s.number > own_.ends.rbegin()->first; });
+  return segments;
+}
+
+std::uint64_t fact_reader::own_end(std::uint32_t segment) const {
+  const auto known = own_.ends.find(segment);
+  return known == own_.ends.end() ? std::numeric_limits<std::uint64_t>::max() : known->second;
+}
+
+result<bool> fact_reader::ends_as_written() {
+  if (!own_.last)
+    return true;
+  const auto& last = *own_.last;
+  const auto size = static_cast<std::size_t>(last.end - last.begin);
+  const auto text = files_.read({own_.ends.rbegin()->first, false}, last.begin, size);
+  if (!text && text.error().code != errc::not_found)
+    return fail(text.error());
+  return text && text->size() == size &&
+         sha256_hex(std::string_view(*text).substr(0, size - 1)) == last.hash;
+}
+
 result<fact_reader::seen_end>
 fact_reader::look_at_end(const std::vector<graph::segment>& segments) {
   if (segments.empty())
@@ -159,12 +188,15 @@ fact_reader::look_at_end(const std::vector<graph::segment>& segments) {
   const auto info = context_->ports.files->stat(files_.path(segments.back()));
   if (!info)
     return fail(info.error());
-  return seen_end{segments.back().number, info->size, info->inode};
+  const auto number = segments.back().number;
+  return seen_end{number, std::min(info->size, own_end(number)), info->inode};
 }
 
 result<bool> fact_reader::is_same_log(const std::vector<graph::segment>& segments) {
   if (at_.lines == 0)
     return true;
+  if (at_.bytes > own_end(at_.segment))
+    return false;
   const auto which = std::ranges::find(segments, at_.segment, &graph::segment::number);
   if (which == segments.end() || at_.last_size == 0 || at_.last_size > at_.bytes)
     return false;
@@ -183,11 +215,16 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
   if (!learner_)
     if (auto loaded = load(index); !loaded)
       return lost(std::move(loaded.error()));
-  const auto segments = files_.list();
+  const auto segments = own_segments();
   const auto end = segments ? look_at_end(*segments) : result<seen_end>(fail(segments.error()));
   if (!end)
     return fail(end.error());
   if (seen_ == *end)
+    return {};
+  const auto own = ends_as_written();
+  if (!own)
+    return fail(own.error());
+  if (!*own)
     return {};
   const auto same = is_same_log(*segments);
   if (!same)
@@ -212,7 +249,11 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
 result<void> fact_reader::read_segment(knowledge_index& index, const graph::segment& which,
                                        bool is_last) {
   for (std::uint64_t from = which.number == at_.segment ? at_.bytes : 0;;) {
-    const auto part = files_.read(which, from, read_at_once);
+    const auto own = own_end(which.number);
+    if (from >= own)
+      return {};
+    const auto part = files_.read(
+        which, from, static_cast<std::size_t>(std::min<std::uint64_t>(read_at_once, own - from)));
     if (!part && part.error().code == errc::corrupt && !is_last) {
       // Without it, for what it said is lost to everybody: boyd kg verify names it.
       spdlog::error("knowledge: {}", to_string(part.error()));
@@ -269,7 +310,14 @@ result<void> fact_reader::take_line(std::string_view line) {
   const bool repeats = read && read->seq && *read->seq <= at_.sequence;
   if (!read || repeats || !graph::is_as_written(line, *read)) {
     ++at_.skipped;
+    ++at_.skipped_since;
     return {};
+  }
+  if (read->seq) {
+    // A damaged line explains one that is missing.
+    const auto gap = *read->seq - at_.sequence - 1;
+    at_.missing += gap - std::min(gap, at_.skipped_since);
+    at_.skipped_since = 0;
   }
   at_.sequence = read->seq.value_or(at_.sequence);
   links_.take(read->fact, at_.lines + 1);
@@ -285,7 +333,9 @@ result<void> fact_reader::save(knowledge_index& index) {
                           {"skipped", at_.skipped},
                           {"sequence", at_.sequence},
                           {"last_size", at_.last_size},
-                          {"last_hash", at_.last_hash}}
+                          {"last_hash", at_.last_hash},
+                          {"missing", at_.missing},
+                          {"skipped_since", at_.skipped_since}}
                          .dump()});
   if (auto changed = index.change(changes, links_.take_changes()); !changed)
     return changed;

@@ -25,12 +25,14 @@ namespace boyd {
 /// Up to where the log has been read; a value of index_area::position.
 struct log_position {
   std::uint32_t segment = 1;
-  std::uint64_t bytes = 0;     ///< of that segment
-  std::uint64_t lines = 0;     ///< of the whole log
-  std::uint64_t skipped = 0;   ///< of them, for they cannot be believed
-  std::uint64_t sequence = 0;  ///< of the last line that has one
-  std::uint64_t last_size = 0; ///< of the last line, with its line break
-  std::string last_hash;       ///< of the last line
+  std::uint64_t bytes = 0;         ///< of that segment
+  std::uint64_t lines = 0;         ///< of the whole log
+  std::uint64_t skipped = 0;       ///< of them, for they cannot be believed
+  std::uint64_t sequence = 0;      ///< of the last line that has one
+  std::uint64_t last_size = 0;     ///< of the last line, with its line break
+  std::string last_hash;           ///< of the last line
+  std::uint64_t missing = 0;       ///< facts between the lines, by their numbers
+  std::uint64_t skipped_since = 0; ///< lines that were skipped behind the last one with a number
 };
 
 /// What questions had taught at earlier times. Importance, which has changed since, is left out.
@@ -52,8 +54,10 @@ class earlier_feedback {
 };
 
 /// Brings the node's index up to the end of the log of facts, and answers from it. Lines that must
-/// not be believed are passed over and counted. A log that is not the one that was read (cut,
-/// replaced, put back from a backup) is read from its beginning. Blocking; one thread.
+/// not be believed are passed over and counted. What stands behind the end that the node's recorder
+/// has written is not read: it is another program's, or not durable yet. A log that is not the one
+/// that was read (cut, replaced, put back from a backup) is read from its beginning. Blocking; one
+/// thread.
 class fact_reader {
  public:
   explicit fact_reader(node_context_ptr context);
@@ -103,6 +107,12 @@ class fact_reader {
 
   result<void> load(knowledge_index& index);
   result<void> begin_anew(knowledge_index& index);
+  /// The segments, without those that the node's recorder does not know.
+  result<std::vector<graph::segment>> own_segments();
+  /// How far this one is the recorder's; all of it where nobody says.
+  std::uint64_t own_end(std::uint32_t segment) const;
+  /// Whether the log's last line is the recorder's. Another one is soon set aside.
+  result<bool> ends_as_written();
   result<seen_end> look_at_end(const std::vector<graph::segment>& segments);
   /// Whether the log before the position is still the one that was read.
   result<bool> is_same_log(const std::vector<graph::segment>& segments);
@@ -116,6 +126,7 @@ class fact_reader {
   node_context_ptr context_;
   graph::segment_files files_;
   log_position at_;
+  graph::written_log::end_view own_;        ///< how far the log is the node's own; empty: all of it
   std::optional<seen_end> seen_;            ///< nothing: not looked yet
   std::unique_ptr<graph::learner> learner_; ///< null: the index has to be read first
   graph::link_collector links_;

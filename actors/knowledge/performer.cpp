@@ -6,6 +6,7 @@
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/graph/inspector.hpp"
+#include "boyd/graph/log_damage.hpp"
 #include "boyd/memory/document.hpp"
 #include "boyd/memory/entry.hpp"
 #include "boyd/ports/clock.hpp"
@@ -225,11 +226,40 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
     }
     return fail(errc::bug, "an unknown question");
   }();
-  if (!answered)
-    return fail(answered.error());
+  auto damage = damage_of_log();
+  if (!answered) {
+    auto why = answered.error();
+    if (why.code == errc::not_found && !damage.empty()) {
+      why.what += "; the log of facts is not whole: " + damage;
+      why.next = "check the log: boyd kg verify";
+    }
+    return fail(std::move(why));
+  }
   knowledge_reply reply;
   reply.inspected = *answered;
+  reply.damage = std::move(damage);
   return reply;
+}
+
+/// Commits are looked at once for each end of the log: none names a line behind it.
+std::string knowledge_session::damage_of_log() {
+  const auto& at = facts_.position();
+  auto end = std::to_string(at.lines) + " " + at.last_hash;
+  if (const auto segments = facts_.files().list(); segments && !segments->empty()) {
+    const auto info = context_->ports.files->stat(facts_.files().path(segments->back()));
+    end += " " + segments->back().file() + " " + std::to_string(info ? info->size : 0);
+  }
+  const auto& ports = context_->ports;
+  const auto expected =
+      ports.repositories && sound_end_ != end
+          ? graph::expected_anchor(context_->home, *ports.files, *ports.repositories)
+          : std::optional<graph::anchor>{};
+  const auto damage = graph::log_damage(facts_.files(), expected, at.missing);
+  if (!damage)
+    return "it cannot be checked: " + to_string(damage.error());
+  if (damage->empty())
+    sound_end_ = end;
+  return *damage;
 }
 
 result<knowledge_reply> knowledge_session::find(const find_evidence& what) {

@@ -86,6 +86,8 @@ class knowledge_session {
   /// Nothing: it is another request.
   std::optional<result<knowledge_reply>> answer_question(const knowledge_request& request);
   result<knowledge_reply> inspect(const inspect_graph& what);
+  /// What the log lacks, as far as it is known; empty: nothing.
+  std::string damage_of_log();
   result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);
@@ -142,6 +144,7 @@ class knowledge_session {
   bool has_read_facts_ = false; ///< in this batch
   std::map<std::string, kernel_memory> kernels_;
   std::set<std::string> looked_at_;        ///< kernels, in this batch
+  std::string sound_end_;                  ///< of the log: commits were compared with it
   std::unique_ptr<running_replay> replay_; ///< one at a time; null: there is none
   std::string problem_;                    ///< why the latest request failed; empty: it did not
   std::optional<utc_time> since_;

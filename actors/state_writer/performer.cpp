@@ -363,6 +363,7 @@ result<state_reply> state_session::carry_out(home& h, const write_skill& what) {
     return ok;
   state::commit_trailers trailers;
   trailers.node = context_->node_id;
+  trailers.graph_head = context_->written->head();
   auto made = h.files->commit_all(what.subject, trailers);
   return made ? result<state_reply>(state_reply{}) : fail(std::move(made.error()));
 }

@@ -9,6 +9,7 @@
 #include "boyd/core/restart_log.hpp"
 #include "boyd/core/worker_roll.hpp"
 #include "boyd/exec/running_outputs.hpp"
+#include "boyd/graph/written_log.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
@@ -83,6 +84,8 @@ struct node_context {
   std::shared_ptr<std::atomic<bool>> own_rows_recovered = std::make_shared<std::atomic<bool>>();
   /// What programs of runs under way have written so far.
   std::shared_ptr<exec::running_outputs> outputs = std::make_shared<exec::running_outputs>();
+  /// How far the log of facts is this node's own.
+  std::shared_ptr<graph::written_log> written = std::make_shared<graph::written_log>();
   /// The keepers' workers that live.
   std::shared_ptr<worker_roll> workers = std::make_shared<worker_roll>();
 

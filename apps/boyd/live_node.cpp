@@ -15,6 +15,7 @@
 #include "adapters/yaml/yaml.hpp"
 #include "boyd/core/signal_stack.hpp"
 #include "boyd/faults/points.hpp"
+#include "boyd/graph/foreign_lines.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -300,6 +301,9 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   context->parse_tree = adapters::parse_yaml;
   context->scheduled = mode == node_mode::service;
   context->passive = asks;
+  if (!asks)
+    if (auto taken = graph::take_log_as_found(*ports.files, where.home, *context->written); !taken)
+      spdlog::warn("node: cannot look at the log of facts: {}", to_string(taken.error()));
   context->housekeeping.heartbeat = heartbeat;
   context->heartbeat = std::make_shared<boyd::pulse>();
   context->shared_store = is_shared;

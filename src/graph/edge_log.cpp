@@ -240,6 +240,8 @@ std::string_view name_of(chain_problem_kind kind) noexcept {
     return "torn";
   case chain_problem_kind::head_missing:
     return "head_missing";
+  case chain_problem_kind::foreign:
+    return "foreign";
   }
   return "unknown";
 }
@@ -253,7 +255,8 @@ void chain_verifier::take(std::string_view line, bool complete) {
     return;
   }
   const auto digest = sha256_hex(line);
-  head_seen_ = head_seen_ || digest == *anchored_head_;
+  const bool is_anchored = anchored_head_ && digest == *anchored_head_;
+  head_seen_ = head_seen_ || is_anchored;
   const auto read = parse_edge(line);
   const bool believed = read && is_as_written(line, *read);
   if (!read) {
@@ -275,6 +278,9 @@ void chain_verifier::take(std::string_view line, bool complete) {
     good_head_ = digest;
   }
   damaged_between_ = believed ? 0 : damaged_between_ + 1;
+  if (is_anchored)
+    report_.anchored_line = report_.lines;
+  report_.behind_anchor = is_anchored ? 0 : report_.behind_anchor + (believed ? 1 : 0);
   report_.head = digest;
 }
 

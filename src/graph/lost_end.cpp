@@ -76,6 +76,18 @@ std::optional<anchor> newest_anchor(const std::string& home, file_system& files,
   return newest;
 }
 
+std::optional<anchor> expected_anchor(const std::string& home, file_system& files,
+                                      repository_provider& repositories) {
+  auto newest = newest_anchor(home, files, repositories);
+  if (!newest)
+    return std::nullopt;
+  const auto lost = read_lost_ends(files, home);
+  const bool is_accepted = lost && std::ranges::any_of(*lost, [&](const lost_end& l) {
+                             return l.accepted && l.named.head == newest->head;
+                           });
+  return is_accepted ? std::nullopt : newest;
+}
+
 bool has_line(std::string_view log, const std::string& head) {
   if (head == genesis)
     return true;

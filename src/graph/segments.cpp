@@ -136,6 +136,10 @@ std::string segment_files::path(const segment& which) const {
   return home_layout(home_).knowledge() + "/" + which.file();
 }
 
+result<std::vector<foreign_lines>> segment_files::foreign() const {
+  return list_foreign_lines(*files_, home_);
+}
+
 result<std::uint64_t> segment_files::size(const segment& which) {
   if (which.compressed) {
     if (auto done = unpack(which, largest_unpacked, largest_unpacked); !done)
@@ -316,8 +320,16 @@ result<log_report> verify_log(segment_files& files,
   auto chain = walk.finish();
   report.facts = chain.chained + chain.older;
   report.last_sequence = chain.last_sequence;
+  report.unconfirmed = chain.behind_anchor;
+  if (chain.anchored_line > 0)
+    report.confirmed = places.place(chain.anchored_line);
   for (auto& p : chain.problems)
     report.problems.push_back({places.place(p.line), p.kind, std::move(p.detail)});
+  const auto foreign = files.foreign();
+  if (!foreign)
+    return fail(foreign.error());
+  for (const auto& f : *foreign)
+    report.problems.push_back({place_of(f), chain_problem_kind::foreign, told(f)});
   return report;
 }
 

@@ -1,3 +1,4 @@
+#include "boyd/core/sha256.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/graph/links.hpp"
 #include "knowledge_fixture.hpp"
@@ -101,6 +102,56 @@ TEST_CASE("knowledge: a log that was put back or cut is read from its beginning"
   CHECK(successes(f, "ctx_1") == 1);
   std::filesystem::remove(log.path());
   CHECK(successes(f, "ctx_1") == -1);
+}
+
+TEST_CASE("knowledge: what stands behind the end that the recorder has written is not read",
+          "[knowledge]") {
+  fixture f;
+  fact_log log{f};
+  log.add_run("ctx_1", "1");
+  const auto own = log.text();
+  f.context->written->opened({{1, own.size()}}, {});
+  log.add_run("ctx_1", "2");
+  CHECK(successes(f, "ctx_1") == 1);
+  // Neither from the beginning, nor in a segment that the recorder does not know.
+  f.restart();
+  std::filesystem::remove(f.index());
+  CHECK(successes(f, "ctx_1") == 1);
+  std::filesystem::rename(log.path(), f.home.file("whole"));
+  log.put(own);
+  std::filesystem::copy(f.home.file("whole"), f.home.file("knowledge/graph-000002.jsonl"));
+  CHECK(successes(f, "ctx_1") == 1);
+  std::filesystem::remove(f.home.file("knowledge/graph-000002.jsonl"));
+  // When the recorder has written it, it counts.
+  std::filesystem::rename(f.home.file("whole"), log.path());
+  f.context->written->opened({{1, log.text().size()}}, {});
+  CHECK(successes(f, "ctx_1") == 2);
+  // An index that had read further is made anew.
+  f.context->written->opened({{1, own.size()}}, {});
+  CHECK(successes(f, "ctx_1") == 1);
+}
+
+TEST_CASE("knowledge: a log whose last line is not the recorder's is not read", "[knowledge]") {
+  fixture f;
+  fact_log log{f};
+  log.add_run("ctx_1", "1");
+  const auto own = log.text();
+  const auto begin = own.rfind('\n', own.size() - 2) + 1;
+  const auto hash = sha256_hex(own.substr(begin, own.size() - 1 - begin));
+  f.context->written->opened({{1, own.size()}}, {{begin, own.size(), hash}});
+  CHECK(successes(f, "ctx_1") == 1);
+  // Another log of the same length.
+  graph::edge_chain chain;
+  std::string other;
+  for (const auto& fact : {use_of("ctx_2", "1", {}), end_of("1", {})})
+    other += chain.append(fact).value() + "\n";
+  REQUIRE(other.size() == own.size());
+  log.put(other);
+  f.restart();
+  std::filesystem::remove(f.index());
+  CHECK(successes(f, "ctx_2") == -1);
+  log.put(own);
+  CHECK(successes(f, "ctx_1") == 1);
 }
 
 TEST_CASE("knowledge: damaged lines are passed over, the others count", "[knowledge]") {

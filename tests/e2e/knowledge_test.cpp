@@ -1,3 +1,4 @@
+#include "boyd/graph/edge_log.hpp"
 #include "program.hpp"
 #include "support/pch.hpp"
 
@@ -117,8 +118,12 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
   CHECK(whole.at("ok") == true);
   CHECK(whole.at("segments") == 1);
   CHECK(whole.at("facts") == std::count(sound.begin(), sound.end(), '\n'));
+  const auto last = "graph.jsonl:" + std::to_string(std::count(sound.begin(), sound.end(), '\n'));
+  CHECK(whole.at("confirmed").at("line") == last);
+  CHECK(whole.at("unconfirmed") == 0);
   CHECK_THAT(f.home.run({"kg", "verify"}).out,
-             Contains("nothing was changed or removed, confirmed by the newest commit"));
+             Contains("nothing was changed or removed; confirmed up to " + last + " by commit ") &&
+                 !Contains("not in a commit"));
   const auto fails_with = [&](const std::string& text, const std::string& words) {
     write_file(log, text);
     const auto ran = f.home.run({"kg", "verify"});
@@ -133,6 +138,33 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
   fails_with(sound.substr(sound.find('\n') + 1), "graph.jsonl:1: removed");
   std::filesystem::remove(log);
   CHECK(f.home.run({"kg", "verify"}).code == 1);
+}
+
+TEST_CASE("kg verify: facts behind the newest commit are not called confirmed", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  auto text = read_file(log);
+  const auto confirmed = f.kg({"verify"}).at("confirmed");
+  const auto begin = text.rfind('\n', text.size() - 2) + 1;
+  auto chain = graph::edge_chain::resume(text.substr(begin, text.size() - 1 - begin)).value();
+  for (int newer = 1; newer <= 2; ++newer) {
+    const auto to = "decision_" + std::to_string(newer);
+    text +=
+        chain.append({"ctx_1", to, "managed_by", utc_time{milliseconds{1}}, "{}"}).value() + "\n";
+    write_file(log, text);
+    const auto verified = f.kg({"verify"});
+    CHECK(verified.at("ok") == true);
+    CHECK(verified.at("confirmed") == confirmed);
+    CHECK(verified.at("unconfirmed") == newer);
+    CHECK_THAT(f.home.run({"kg", "verify"}).out,
+               Contains("confirmed up to " + confirmed.at("line").get<std::string>() +
+                        " by commit " + confirmed.at("commit").get<std::string>().substr(0, 12)) &&
+                   Contains(newer == 1 ? "; 1 newer fact is not in a commit yet"
+                                       : "; 2 newer facts are not in a commit yet"));
+  }
+  REQUIRE(f.home.run({"cycle"}).code == 0);
+  CHECK(f.kg({"verify"}).at("unconfirmed") == 0);
+  CHECK(f.kg({"verify"}).at("confirmed") != confirmed);
 }
 
 TEST_CASE("kg: a log in several segments, one of them compressed, answers the same",
@@ -153,6 +185,50 @@ TEST_CASE("kg: a log in several segments, one of them compressed, answers the sa
   CHECK(f.kg({"stats"}).at("items")[0]["used"] == 3);
   CHECK(f.cited(f.kg({"trace", "last"}).at("outcome")).at("type") == "resulted_in");
   CHECK_FALSE(std::filesystem::exists(log));
+  // What the index knows of it is answered; that it is gone is said.
+  CHECK(f.kg({"stats"}).at("damage") == "");
+  std::filesystem::remove(log + ".zst");
+  CHECK(f.kg({"stats"}).at("damage") == "graph.jsonl is missing");
+}
+
+TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  const auto sound = read_file(log);
+  const std::vector<std::vector<std::string>> questions{
+      {"kg"},          {"kg", "stats"},    {"kg", "trace", "reader"}, {"kg", "why", "reader"},
+      {"kg", "query"}, {"kg", "findings"}, {"kg", "learned"},         {"kg", "lineage", "none"},
+      {"graph"},       {"graph", "--dot"}};
+  const auto check_all = [&](const std::string& damage) {
+    for (const auto& question : questions) {
+      const auto ran = f.home.run(question);
+      INFO(ran.out << ran.err);
+      const auto said = ran.out + ran.err;
+      if (damage.empty())
+        CHECK_THAT(said, !Contains("not whole"));
+      else
+        CHECK_THAT(said, Contains("not whole") && Contains(damage));
+    }
+  };
+  check_all({});
+  // A line in the middle; the last one; all.
+  const auto second = sound.find('\n') + 1;
+  write_file(log, sound.substr(0, second) + sound.substr(sound.find('\n', second) + 1));
+  check_all("1 fact is missing between its lines");
+  write_file(log, sound.substr(0, sound.rfind('\n', sound.size() - 2) + 1));
+  check_all("was cut off or changed");
+  std::filesystem::remove(log);
+  check_all("graph.jsonl is missing");
+  CHECK_THAT(f.home.run({"kg", "stats"}).out, !Contains("No run has read"));
+  write_file(log, sound);
+  check_all({});
+  // A running node says it, too.
+  program node(f.home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  check_all({});
+  (void)f.home.run({"status"}); // its recorder has opened the log by now
+  std::filesystem::remove(log);
+  check_all("graph.jsonl is missing");
 }
 
 TEST_CASE("graph: pictures of the facts", "[knowledge]") {

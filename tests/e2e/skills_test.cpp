@@ -295,6 +295,32 @@ TEST_CASE("skills: an approval whose fact failed leaves the candidate as it was,
   REQUIRE(node.finish().code == 0);
 }
 
+TEST_CASE("skills: a commit confirms the facts of each decision", "[e2e][skills]") {
+  const learning_home h;
+  const auto id = h.candidate();
+  const auto log = h.home.file("knowledge/graph.jsonl");
+  const std::vector<std::vector<std::string>> decisions{
+      {"defer", id},          {"reject", id},        {"approve", id},
+      {"disable", "release"}, {"enable", "release"}, {"rollback", "release", "--to", "1"}};
+  for (const auto& decision : decisions) {
+    CAPTURE(decision[0]);
+    const auto before = read_file(log);
+    h.call(decision);
+    const auto after = read_file(log);
+    REQUIRE(after.size() > before.size());
+    const auto verified = h.home.run({"kg", "verify", "--json"}).json();
+    INFO(verified.dump(1));
+    CHECK(verified["ok"] == true);
+    CHECK(verified["unconfirmed"] == 0);
+    // What is cut off behind it shows.
+    write_file(log, before);
+    const auto cut = h.home.run({"kg", "verify"});
+    CHECK(cut.code == 1);
+    CHECK_THAT(cut.out, Contains("head_missing"));
+    write_file(log, after);
+  }
+}
+
 TEST_CASE("skills: a policy approves what is good enough, when a person has said so",
           "[e2e][skills]") {
   const learning_home h("    learning: {approve_when: {confidence: 0.9}}\n");

@@ -363,6 +363,12 @@ class doctor {
     });
     if (!report->intact() && cut)
       return add(check, "fail", log + ": " + told(report->problems), after_cut);
+    const bool foreign = std::ranges::all_of(report->problems, [](const graph::log_problem& each) {
+      return each.kind == graph::chain_problem_kind::foreign;
+    });
+    if (!report->intact() && foreign)
+      return add(check, "fail", log + ": " + told(report->problems),
+                 "the log itself is whole; delete the file once you know who wrote it");
     if (!report->intact())
       return add(check, "fail", log + ": " + told(report->problems),
                  "do not trust these lines; stop the node, then restore a good copy from a backup, "

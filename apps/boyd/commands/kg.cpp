@@ -9,7 +9,6 @@
 #include "boyd/graph/segments.hpp"
 #include "commands.hpp"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,7 +19,8 @@ namespace boyd::app {
 
 namespace {
 
-constexpr std::size_t shown_id = 40; // characters
+constexpr std::size_t shown_id = 40;     // characters
+constexpr std::size_t shown_commit = 12; // digits
 
 std::string line_of(const json& row) {
   return "  " + text_of(row, "line");
@@ -40,7 +40,17 @@ void print_statements(const json& body, const char* key, const terminal& t) {
   }
 }
 
+/// What the log lacks, as a sentence; empty when it is whole.
+std::string damage_of(const json& body) {
+  const auto damage = printable(text_of(body, "damage"));
+  return damage.empty()
+             ? damage
+             : "the log of facts is not whole: " + damage + as_hint("; check it: boyd kg verify");
+}
+
 void print_left_out(const json& body, const terminal& t) {
+  if (const auto damage = damage_of(body); !damage.empty())
+    print(t.paint(colour::warn, hint_lines(damage, 0, t)) + "\n");
   if (const auto n = number_of(body, "left_out"); n > 0)
     print(t.paint(colour::warn,
                   std::to_string(n) + " of " + text_of(body, "lines") +
@@ -98,6 +108,8 @@ void show_stats(const json& body, const terminal& t) {
                          "that cited or used it, HELPED those of these that went "
                          "well.\n",
                          t)
+        : !text_of(body, "damage").empty()
+            ? "The log has no facts about files and texts given as context.\n"
             : hint_lines(as_hint("No run has read a file or text given as context yet. Give one: "
                                  "boyd context add @README.md"),
                          0, t) +
@@ -168,19 +180,21 @@ api_request question(const arguments& args, const std::string& name) {
 
 // -- verify: the files themselves, whoever else reads them ----------------------------------------
 
-/// The line that the newest commit names, unless a person has accepted that it is gone.
-std::optional<std::string> expected_head(const place& where, const ports& p) {
-  const auto newest = graph::newest_anchor(where.home, *p.files, *p.repositories);
-  if (!newest)
-    return std::nullopt;
-  const auto lost = graph::read_lost_ends(*p.files, where.home);
-  const bool is_accepted = lost && std::ranges::any_of(*lost, [&](const graph::lost_end& l) {
-                             return l.accepted && l.named.head == newest->head;
-                           });
-  return is_accepted ? std::nullopt : std::optional(newest->head);
+/// Up to which line the newest commit confirms the log.
+std::string told_of(const std::optional<graph::anchor>& anchor, const graph::log_report& r) {
+  if (!anchor)
+    return as_hint("no readable commit confirms it (see: boyd doctor)");
+  const auto newer = r.unconfirmed == 0 ? std::string()
+                     : r.unconfirmed == 1
+                         ? std::string("1 newer fact is not in a commit yet")
+                         : std::to_string(r.unconfirmed) + " newer facts are not in a commit yet";
+  if (r.confirmed.empty())
+    return newer.empty() ? "there is nothing to confirm" : newer;
+  return "confirmed up to " + r.confirmed + " by commit " + anchor->commit.substr(0, shown_commit) +
+         (newer.empty() ? "" : "; " + newer);
 }
 
-json json_of(const graph::log_report& r) {
+json json_of(const std::optional<graph::anchor>& anchor, const graph::log_report& r) {
   json problems = json::array();
   for (const auto& p : r.problems)
     problems.push_back({{"line", p.place}, {"kind", graph::name_of(p.kind)}, {"what", p.detail}});
@@ -188,6 +202,11 @@ json json_of(const graph::log_report& r) {
           {"ok", r.intact()},
           {"facts", r.facts},
           {"segments", r.segments},
+          {"confirmed", anchor && !r.confirmed.empty() ? json{{"line", r.confirmed},
+                                                              {"kernel_id", anchor->kernel_id},
+                                                              {"commit", anchor->commit}}
+                                                       : json(nullptr)},
+          {"unconfirmed", r.unconfirmed},
           {"problems", std::move(problems)}};
 }
 
@@ -198,17 +217,16 @@ int verify(const arguments& args) {
   const auto p = local_ports();
   graph::segment_files files(*p.files, where->home, p.unpack);
   // Read before the log is: a running node writes the line first.
-  const auto head = expected_head(*where, p);
-  const auto checked = graph::verify_log(files, head);
+  const auto anchor = graph::expected_anchor(where->home, *p.files, *p.repositories);
+  const auto checked =
+      graph::verify_log(files, anchor ? std::optional(anchor->head) : std::nullopt);
   if (!checked)
     return report(checked.error(), args.json);
   if (args.json)
-    print(json_of(*checked).dump() + "\n");
+    print(json_of(anchor, *checked).dump() + "\n");
   else if (checked->intact())
     print(counted(checked->facts, "fact") + " in " + counted(checked->segments, "segment") +
-          ": nothing was changed or removed" +
-          (head ? ", confirmed by the newest commit"
-                : as_hint("; but no readable commit confirms it (see: boyd doctor)")) +
+          ": nothing was changed or removed; " + told_of(anchor, *checked) +
           (checked->ends_within_line ? "; the last line is incomplete (being written, or damaged)"
                                      : "") +
           "\n");
@@ -216,6 +234,8 @@ int verify(const arguments& args) {
     if (!args.json)
       print(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +
             problem.detail + "\n");
+  if (!args.json && !checked->intact() && !checked->confirmed.empty())
+    print(told_of(anchor, *checked) + "\n");
   return checked->intact() ? exit_code::ok : exit_code::failure;
 }
 
@@ -249,7 +269,10 @@ int run_graph(const arguments& args) {
     return report(picture.error(), args.json);
   print(args.format == "mermaid" ? to_mermaid(*picture)
         : args.format == "dot"   ? to_dot(*picture)
-                                 : folded(to_text(*picture), terminal_of_stdout(args)));
+                                  : folded(to_text(*picture), terminal_of_stdout(args)));
+  // Not among what another program is to read.
+  if (const auto damage = damage_of(object_of(*body)); !damage.empty())
+    print_note(damage);
   return exit_code::ok;
 }
 

@@ -100,6 +100,7 @@ enum class chain_problem_kind : std::uint8_t {
   unchained,    ///< a line without seq and prev after a chained one
   torn,         ///< the last line has no line break
   head_missing, ///< the anchored head is not the hash of any line: the end was changed or removed
+  foreign,      ///< lines that another program wrote while a node was running, set aside since
 };
 
 std::string_view name_of(chain_problem_kind kind) noexcept;
@@ -120,6 +121,8 @@ struct chain_report {
   std::string head{genesis};           ///< hash of the last line
   std::uint64_t last_sequence = 0;     ///< of the last line that can be believed
   std::size_t damaged_at_end = 0;      ///< lines behind that one
+  std::size_t anchored_line = 0;       ///< that has the anchored hash; 0: none
+  std::size_t behind_anchor = 0;       ///< lines behind it that can be believed
 
   bool intact() const noexcept { return problems.empty(); }
 

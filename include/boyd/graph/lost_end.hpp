@@ -32,6 +32,10 @@ result<std::optional<anchor>> anchor_of(repository& history, const std::string& 
 std::optional<anchor> newest_anchor(const std::string& home, file_system& files,
                                     repository_provider& repositories);
 
+/// The newest one, unless a person has accepted that its line is gone.
+std::optional<anchor> expected_anchor(const std::string& home, file_system& files,
+                                      repository_provider& repositories);
+
 /// Whether one of the whole lines of `log` is the one that `head` names. Looks from the end.
 bool has_line(std::string_view log, const std::string& head);
 

@@ -2,6 +2,7 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/foreign_lines.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/ports.hpp"
 
@@ -45,6 +46,8 @@ class segment_files {
   /// By number; none when there is no log yet.
   result<std::vector<segment>> list() const;
   std::string path(const segment& which) const;
+  /// What was set aside of them.
+  result<std::vector<foreign_lines>> foreign() const;
   /// 0: it is missing.
   result<std::uint64_t> size(const segment& which);
   /// At most `most` bytes from `offset` on. `corrupt`: it is compressed, and these bytes, or some
@@ -99,7 +102,7 @@ result<std::string> place_in_tail(segment_files& files, const log_tail& tail, st
 
 /// A finding of the check of a whole log.
 struct log_problem {
-  std::string place; ///< graph.jsonl:17, or a segment
+  std::string place; ///< graph.jsonl:17, graph.jsonl:17-19, or a segment
   chain_problem_kind kind = chain_problem_kind::malformed;
   std::string detail;
 };
@@ -109,6 +112,8 @@ struct log_report {
   std::size_t facts = 0; ///< lines that are well-formed
   std::vector<log_problem> problems;
   std::uint64_t last_sequence = 0;
+  std::string confirmed;       ///< the place of the anchored line; empty: none
+  std::size_t unconfirmed = 0; ///< facts behind it
   /// The last line has no line break: it is being written, or was when a node died. It is not
   /// looked at.
   bool ends_within_line = false;
@@ -116,9 +121,10 @@ struct log_report {
   bool intact() const noexcept { return problems.empty(); }
 };
 
-/// Checks all segments against their chain and check sums, and that the line is there that
-/// `anchored_head` (of a commit's trailer) names. Reads 4 MiB at once. Errors are those of the
-/// files; a segment that cannot be unpacked is a problem.
+/// Checks all segments against their chain and check sums, that the line is there that
+/// `anchored_head` (of a commit's trailer) names, and that no lines of other programs lie beside
+/// the log. Reads 4 MiB at once. Errors are those of the files; a segment that cannot be unpacked
+/// is a problem.
 result<log_report> verify_log(segment_files& files,
                               const std::optional<std::string>& anchored_head = {});
 
