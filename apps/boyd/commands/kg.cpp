@@ -269,7 +269,7 @@ int run_graph(const arguments& args) {
     return report(picture.error(), args.json);
   print(args.format == "mermaid" ? to_mermaid(*picture)
         : args.format == "dot"   ? to_dot(*picture)
-                                  : folded(to_text(*picture), terminal_of_stdout(args)));
+                                 : folded(to_text(*picture), terminal_of_stdout(args)));
   // Not among what another program is to read.
   if (const auto damage = damage_of(object_of(*body)); !damage.empty())
     print_note(damage);
