@@ -65,39 +65,6 @@ std::string run_key(const std::string& execution, const fact_meta& meta) {
 
 } // namespace
 
-std::string to_text(const learned_item& item) {
-  json j{{"path", item.path}, {"type", context::name_of(item.type)}, {"hash", item.hash}};
-  detail::put_statistics(j, item.counts);
-  const auto put = [&j](const char* key, const auto& value) {
-    if (!value.empty())
-      j[key] = value;
-  };
-  put("scope", item.scope);
-  put("kernels", item.kernels);
-  put("referenced_by", item.referenced_by);
-  put("stage", item.stage);
-  if (item.frozen)
-    j["frozen"] = true;
-  return dump(j);
-}
-
-std::optional<learned_item> read_learned_item(std::string_view text) {
-  const auto j = json::parse(text, nullptr, false);
-  if (!j.is_object())
-    return std::nullopt;
-  learned_item item;
-  item.path = text_in(j, "path");
-  item.type = type_named(text_in(j, "type"));
-  item.hash = text_in(j, "hash");
-  item.frozen = flag_in(j, "frozen");
-  item.scope = text_in(j, "scope");
-  item.kernels = texts_in(j, "kernels");
-  item.referenced_by = texts_in(j, "referenced_by");
-  item.stage = text_in(j, "stage");
-  item.counts = detail::statistics_in(j);
-  return item;
-}
-
 std::string to_text(const learned_question& q) {
   return dump({{"text", q.text}, {"items", q.items}, {"at", to_unix_ms(q.at)}});
 }
