@@ -223,9 +223,11 @@ result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   ++c.use_count;
   c.referenced += cited ? 1 : 0;
   if (cited) {
-    it.referenced_by.push_back(fact.to);
-    if (it.referenced_by.size() > most_evidence)
+    if (it.referenced_by.size() == most_evidence)
       it.referenced_by.erase(it.referenced_by.begin());
+    else if (it.referenced_by.size() * 2 > most_evidence)
+      it.referenced_by.reserve(most_evidence); // not twice as much as there was
+    it.referenced_by.push_back(fact.to);
   }
   c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
   const bool counts =
@@ -404,7 +406,7 @@ void learner::each_change(const std::function<void(const index_change& c)>& put)
 }
 
 void learner::let_go() {
-  saved_items_ = {};
+  saved_items_.clear();
   if (items_.size() <= most_items)
     return;
   std::erase_if(items_, [this](const auto& known) {
