@@ -20,8 +20,10 @@ using nlohmann::json;
 
 constexpr const char* position_key = "graph.jsonl";
 constexpr std::size_t read_at_once = std::size_t{512} << 10;
-/// Blocks of the log that one transaction of the index takes.
-constexpr std::uint64_t blocks_of_save = 8;
+/// What items have become is written after so many blocks of the log, or with so many items: what
+/// is cut off before is folded again.
+constexpr std::uint64_t blocks_of_save = 32;
+constexpr std::size_t items_of_save = 30'000;
 
 std::uint64_t number_in(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -77,7 +79,7 @@ result<void> fact_reader::load(knowledge_index& index) {
   auto fresh = index.fresh_links();
   if (!fresh)
     return fail(std::move(fresh.error()));
-  links_.resume(std::move(*fresh));
+  links_.resume(std::move(*fresh), at_.lines);
   if (watcher_.begin)
     watcher_.begin();
   learner_ = std::make_unique<graph::learner>(
@@ -85,9 +87,11 @@ result<void> fact_reader::load(knowledge_index& index) {
       [this](index_area area, const std::string& key) { return index_->value(area, key); });
   if (at_.lines == 0)
     return {};
-  if (auto items =
-          index.each(index_area::items,
-                     [&](std::string_view key, std::string_view value) { weigh(key, value); });
+  if (auto items = index.each(index_area::items,
+                              [&](std::string_view key, std::string_view value) {
+                                if (const auto item = graph::read_learned_item(value))
+                                  weigh(key, *item);
+                              });
       !items)
     return items;
   if (auto runs = index.each(index_area::open_runs,
@@ -127,16 +131,15 @@ result<std::vector<graph::learned_question>> fact_reader::questions_until(knowle
 }
 
 /// Of an entry of memory that runs have used.
-void fact_reader::weigh(std::string_view id, std::string_view value) {
-  const auto item = graph::read_learned_item(value);
-  if (item && watcher_.item)
-    watcher_.item(id, *item);
-  if (!item || item->type != context::item_type::generated ||
-      item->counts.success_count + item->counts.failure_count == 0)
+void fact_reader::weigh(std::string_view id, const graph::learned_item& item) {
+  if (watcher_.item)
+    watcher_.item(id, item);
+  if (item.type != context::item_type::generated ||
+      item.counts.success_count + item.counts.failure_count == 0)
     return;
   const std::string key(id);
-  tried_[key] = item->counts;
-  feedback_.weigh(key, weight_of(key, item->counts, weighed_by_));
+  tried_[key] = item.counts;
+  feedback_.weigh(key, weight_of(key, item.counts, weighed_by_));
 }
 
 void fact_reader::weigh_by(context::confidence_rule rule) {
@@ -290,14 +293,16 @@ result<void> fact_reader::take_lines(knowledge_index& index, std::string_view li
     at_.last_size = size;
     lines.remove_prefix(size);
     const bool is_full = graph::link_collector::is_full(at_.lines);
+    // Links go ahead of the rest, but for a block of which the index has some as fresh ones.
+    const bool saves =
+        is_full && (links_.has_known() || at_.lines / lines_of_block % blocks_of_save == 0 ||
+                    learner_->changed_items() >= items_of_save);
     if (is_full)
       links_.end_block();
-    // What has changed of items is written with each save: of a long log rarely.
-    const bool saves = is_full && at_.lines / lines_of_block % blocks_of_save == 0;
     if (lines.empty() || saves)
       at_.last_hash = sha256_hex(whole);
-    if (saves)
-      if (auto saved = save(index); !saved)
+    if (is_full)
+      if (auto saved = saves ? save(index) : index.change({}, links_.take_changes()); !saved)
         return saved;
   }
   return {};
@@ -325,23 +330,26 @@ result<void> fact_reader::take_line(std::string_view line) {
 }
 
 result<void> fact_reader::save(knowledge_index& index) {
-  auto changes = learner_->take_changes();
-  changes.push_back({index_area::position, position_key,
-                     json{{"segment", at_.segment},
-                          {"bytes", at_.bytes},
-                          {"lines", at_.lines},
-                          {"skipped", at_.skipped},
-                          {"sequence", at_.sequence},
-                          {"last_size", at_.last_size},
-                          {"last_hash", at_.last_hash},
-                          {"missing", at_.missing},
-                          {"skipped_since", at_.skipped_since}}
-                         .dump()});
-  if (auto changed = index.change(changes, links_.take_changes()); !changed)
+  const auto position = json{{"segment", at_.segment},
+                             {"bytes", at_.bytes},
+                             {"lines", at_.lines},
+                             {"skipped", at_.skipped},
+                             {"sequence", at_.sequence},
+                             {"last_size", at_.last_size},
+                             {"last_hash", at_.last_hash},
+                             {"missing", at_.missing},
+                             {"skipped_since", at_.skipped_since}}
+                            .dump();
+  const auto all = [&](const std::function<void(const index_change& c)>& put) {
+    learner_->each_change(put);
+    put({index_area::position, position_key, position});
+  };
+  if (auto changed = index.change(all, links_.take_changes()); !changed)
     return changed;
-  for (const auto& c : changes)
-    if (c.area == index_area::items && c.value)
-      weigh(c.key, *c.value);
+  for (const auto& id : learner_->saved_items())
+    if (const auto* item = learner_->at_hand(id))
+      weigh(id, *item);
+  learner_->let_go();
   for (const auto& q : learner_->take_questions())
     learn(q);
   return {};

@@ -121,7 +121,7 @@ class fact_reader {
   result<void> take_line(std::string_view line);
   result<void> save(knowledge_index& index);
   void learn(const graph::learned_question& question);
-  void weigh(std::string_view id, std::string_view value);
+  void weigh(std::string_view id, const graph::learned_item& item);
 
   node_context_ptr context_;
   graph::segment_files files_;

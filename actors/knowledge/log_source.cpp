@@ -291,19 +291,32 @@ result<std::optional<graph::learned_item>> log_source::item(const std::string& i
   return *text ? graph::read_learned_item(**text) : std::nullopt;
 }
 
+result<std::optional<std::string>> log_source::value(index_area area, const std::string& key) {
+  return index_.value(area, key);
+}
+
+result<std::vector<std::pair<std::string, std::string>>>
+log_source::some(index_area area, const std::string& from, std::size_t most) {
+  return index_.some(area, from, most);
+}
+
+result<std::uint64_t> log_source::count(index_area area, const std::optional<std::string>& before) {
+  return index_.count(area, before);
+}
+
+result<std::string> log_source::place(std::uint64_t line) {
+  const auto begin = index_.segment_of(line);
+  if (!begin)
+    return fail(begin.error());
+  return *begin ? place_of(line, (*begin)->segment) : std::string();
+}
+
 result<void> log_source::each_item(
     const std::function<void(const std::string& id, const graph::learned_item& item)>& f) {
   return index_.each(index_area::items, [&](std::string_view key, std::string_view value) {
     if (const auto item = graph::read_learned_item(value))
       f(std::string(key), *item);
   });
-}
-
-result<std::optional<graph::learned_skill>> log_source::skill(const std::string& id) {
-  const auto text = index_.value(index_area::skills, id);
-  if (!text)
-    return fail(text.error());
-  return *text ? graph::read_learned_skill(**text) : std::nullopt;
 }
 
 } // namespace boyd

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace boyd {
@@ -29,9 +30,12 @@ class log_source final : public graph::fact_source {
   result<void> backwards(const std::function<bool(const graph::cited_fact&)>& take) override;
   result<std::optional<graph::learned_item>> item(const std::string& id) override;
   result<void>
-  each_item(const std::function<void(const std::string& id, const graph::learned_item& item)>& f)
-      override;
-  result<std::optional<graph::learned_skill>> skill(const std::string& id) override;
+  each_item(const std::function<void(const std::string& id, const graph::learned_item& item)>& f);
+  result<std::optional<std::string>> value(index_area area, const std::string& key) override;
+  result<std::vector<std::pair<std::string, std::string>>>
+  some(index_area area, const std::string& from, std::size_t most) override;
+  result<std::uint64_t> count(index_area area, const std::optional<std::string>& before) override;
+  result<std::string> place(std::uint64_t line) override;
   /// How far `forwards` has come; it goes on from there, also in another source of the same log.
   struct forward {
     std::uint64_t until = 0;    ///< the last line that is wanted

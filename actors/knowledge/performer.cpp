@@ -216,7 +216,7 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
     case kind::lineage:
       return graph::lineage(in, what.subject);
     case kind::findings:
-      return graph::findings(in);
+      return graph::findings(in, what.most);
     case kind::learned:
       return graph::learned_since(in, what.since.value_or(now - learned_window));
     case kind::query:

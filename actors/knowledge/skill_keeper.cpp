@@ -91,7 +91,9 @@ void skill_keeper::note(std::string_view id, const graph::learned_item& item) {
     }
     if (known == b.items.end() || known->second.hash != item.hash)
       b.search.reset();
-    b.items.insert_or_assign(key, item);
+    auto& kept = b.items.insert_or_assign(key, item).first->second;
+    // Nobody asks the bank for it, and it is most of an item.
+    std::vector<std::string>().swap(kept.referenced_by);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -172,7 +173,7 @@ std::string execution_numbered(std::size_t n) {
   return "0198d2a4-0000-7000-8000-" + std::string(12 - id.size(), '0') + id;
 }
 
-/// One question of each kind that names something.
+/// One question of each kind.
 std::vector<std::pair<std::string, inspect_graph>> questions(std::mt19937_64& random,
                                                              std::size_t runs) {
   using kind = inspect_graph::kind;
@@ -189,7 +190,13 @@ std::vector<std::pair<std::string, inspect_graph>> questions(std::mt19937_64& ra
   around.what = kind::picture;
   around.subject = "exec_" + execution_numbered(random() % runs);
   around.most = 20; // NOLINT(readability-magic-numbers)
-  return {{"trace", trace}, {"why", why}, {"query", facts}, {"picture", around}};
+  inspect_graph all;
+  all.what = kind::stats;
+  all.most = 50; // NOLINT(readability-magic-numbers)
+  auto review = all;
+  review.what = kind::findings;
+  return {{"trace", trace},    {"why", why},   {"query", facts},
+          {"picture", around}, {"stats", all}, {"findings", review}};
 }
 
 std::shared_ptr<node_context> node_in(const std::string& home) {
@@ -247,6 +254,14 @@ result<void> run(const arguments& args) {
         return fail(seconds.error());
       ms[name].push_back(*seconds * milli);
     }
+  // Of every item of a kernel, whatever the log: fewer are enough.
+  constexpr std::size_t most_judged = 20;
+  for (std::size_t i = 0; i < std::min(queries, most_judged); ++i) {
+    const auto seconds = ask(session, judge_memory{"kernel1"});
+    if (!seconds)
+      return fail(seconds.error());
+    ms["memory status"].push_back(*seconds * milli);
+  }
   for (const auto& [name, all] : ms)
     out["questions"][name] = {{"ms", median(all)}, {"p99_ms", percentile(all, 99)}}; // NOLINT
   out["questions_resident_mib"] = peak_resident_mib();

@@ -2,6 +2,7 @@
 
 #include "../core/json_values.hpp"
 #include "boyd/graph/links.hpp"
+#include "boyd/graph/lists.hpp"
 #include "inspector_internal.hpp"
 
 #include <algorithm>
@@ -221,47 +222,62 @@ result<std::string> trace(const inspection& in, const std::string& execution) {
   return dump(answer);
 }
 
+namespace {
+
+struct stats_row {
+  std::string id;
+  learned_item item;
+  std::optional<std::string> promoted;
+};
+
+json row_json(const inspection& in, const stats_row& r) {
+  const auto& c = r.item.counts;
+  return {{"id", r.id},
+          {"path", r.item.path},
+          {"injected", c.injected},
+          {"used", c.use_count},
+          {"validated", c.verified_useful},
+          {"failed", c.verified_not_useful},
+          {"promoted", r.promoted ? json(*r.promoted) : json(nullptr)},
+          {"last_used", c.last_used ? json(time_text(*c.last_used)) : json(nullptr)},
+          {"stage", in.stage(c)},
+          {"confidence", rounded(c.confidence)},
+          {"importance", rounded(context::importance(c, in.now))}};
+}
+
+} // namespace
+
 result<std::string> stats(const inspection& in, std::size_t most) {
-  const auto promoted = newest_first(in, type_node("promoted_to"));
-  if (!promoted)
-    return fail(promoted.error());
-  std::map<std::string, std::string> promotions; // the newest of each context
-  for (const auto& p : *promoted)
-    promotions.try_emplace(p.fact.from, p.fact.to);
-  struct row {
-    std::string id;
-    learned_item item;
+  const auto total = in.source.count(index_area::items_by_use, std::nullopt);
+  if (!total)
+    return fail(total.error());
+  const auto keys = in.source.some(index_area::items_by_use, {}, most);
+  if (!keys)
+    return fail(keys.error());
+  std::vector<stats_row> rows;
+  for (const auto& key : *keys) {
+    const auto id = name_in_key(key.first);
+    auto item = in.source.item(id);
+    if (!item)
+      return fail(std::move(item.error()));
+    auto promoted = in.source.value(index_area::promotions, id);
+    if (!promoted)
+      return fail(std::move(promoted.error()));
+    if (*item)
+      rows.push_back({id, std::move(**item), std::move(*promoted)});
+  }
+  // Those of one run have the same time.
+  const auto used_at = [](const stats_row& r) {
+    return r.item.counts.last_used.value_or(utc_time{});
   };
-  std::vector<row> rows;
-  const auto read = in.source.each_item([&](const std::string& id, const learned_item& item) {
-    rows.push_back({id, item});
-  });
-  if (!read)
-    return fail(read.error());
-  const auto used_at = [](const row& r) { return r.item.counts.last_used.value_or(utc_time{}); };
-  std::ranges::sort(rows, [&](const row& a, const row& b) {
+  std::ranges::sort(rows, [&](const stats_row& a, const stats_row& b) {
     return std::pair(used_at(b), std::cref(a.item.path).get()) <
            std::pair(used_at(a), std::cref(b.item.path).get());
   });
   json items = json::array();
-  for (const auto& r : rows) {
-    if (items.size() == most)
-      break;
-    const auto& c = r.item.counts;
-    const auto p = promotions.find(r.id);
-    items.push_back({{"id", r.id},
-                     {"path", r.item.path},
-                     {"injected", c.injected},
-                     {"used", c.use_count},
-                     {"validated", c.verified_useful},
-                     {"failed", c.verified_not_useful},
-                     {"promoted", p == promotions.end() ? json(nullptr) : json(p->second)},
-                     {"last_used", c.last_used ? json(time_text(*c.last_used)) : json(nullptr)},
-                     {"stage", in.stage(c)},
-                     {"confidence", rounded(c.confidence)},
-                     {"importance", rounded(context::importance(c, in.now))}});
-  }
-  json answer{{"items", std::move(items)}, {"contexts", rows.size()}};
+  for (const auto& r : rows)
+    items.push_back(row_json(in, r));
+  json answer{{"items", std::move(items)}, {"contexts", *total}, {"total", *total}};
   tell_left_out(in, answer);
   return dump(answer);
 }

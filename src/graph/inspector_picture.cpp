@@ -28,10 +28,11 @@ result<picture_node> node_of_item(const inspection& in, const std::string& id) {
 
 /// The score is that of `boyd skills`.
 result<picture_node> node_of_skill(const inspection& in, const std::string& id) {
-  const auto skill = in.source.skill(id);
-  if (!skill)
-    return fail(skill.error());
-  return picture_node{id, id, *skill ? rounded(context::importance((*skill)->counts, in.now)) : 0};
+  const auto text = in.source.value(index_area::skills, id);
+  if (!text)
+    return fail(text.error());
+  const auto skill = *text ? read_learned_skill(**text) : std::nullopt;
+  return picture_node{id, id, skill ? rounded(context::importance(skill->counts, in.now)) : 0};
 }
 
 /// Gathers nodes and, between them, edges.

@@ -1,9 +1,11 @@
 #include "boyd/graph/inspector.hpp"
 #include "boyd/graph/learned_skills.hpp"
 #include "boyd/graph/links.hpp"
+#include "boyd/graph/lists.hpp"
 #include "inspector_internal.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -14,52 +16,10 @@ namespace {
 constexpr std::size_t newest_uses = 5;
 constexpr std::size_t most_told = 10;
 
-/// Which text of a skill is in force, as the log goes on: the number of the version that had it
-/// first.
-class text_in_force {
- public:
-  void take(const cited_fact& f, const std::string& skill) {
-    const auto meta = meta_of(f);
-    if (f.fact.type == "promoted_to" && f.fact.to == skill) {
-      const auto number = number_in(meta, "fence");
-      const auto hash = text_in(meta, "hash");
-      if (hash.empty() || !approved_.emplace(number, hash).second)
-        return;
-      newest_ = number;
-      begun_ = f.fact.timestamp;
-      first_[number] = number;
-    } else if (f.fact.type == "managed_by" && text_in(meta, "action") == "rollback") {
-      // The new version is an earlier one again.
-      if (const auto to = version_in_rollback(text_in(meta, "reason")); to && first_.contains(*to))
-        first_[newest_] = first_.at(*to);
-    }
-  }
-  std::int64_t now() const {
-    const auto known = first_.find(newest_);
-    return known == first_.end() ? 0 : known->second;
-  }
-  utc_time begun() const { return begun_; }
-
- private:
-  std::set<std::pair<std::int64_t, std::string>> approved_;
-  std::map<std::int64_t, std::int64_t> first_; ///< by the numbers of the versions
-  std::int64_t newest_ = 0;
-  utc_time begun_{};
-};
-
 /// Of a skill, from its own facts.
 struct skill_facts {
   std::vector<cited_fact> all; ///< the oldest first
   std::vector<std::string> sources;
-  std::vector<cited_fact> uses; ///< of the text that is in force now
-  utc_time begun{};             ///< when its newest version was approved
-
-  std::size_t failures_of_newest() const {
-    const auto some = std::min(uses.size(), newest_uses);
-    return static_cast<std::size_t>(
-        std::count_if(uses.end() - static_cast<std::ptrdiff_t>(some), uses.end(),
-                      [](const cited_fact& f) { return success_json(meta_of(f)) == json(false); }));
-  }
 };
 
 result<skill_facts> facts_of_skill(const inspection& in, const std::string& skill) {
@@ -67,18 +27,10 @@ result<skill_facts> facts_of_skill(const inspection& in, const std::string& skil
   if (!facts)
     return fail(std::move(facts.error()));
   skill_facts s;
-  text_in_force text;
-  std::map<std::int64_t, std::vector<cited_fact>> uses;
-  for (auto& f : *facts) {
-    text.take(f, skill);
+  for (auto& f : *facts)
     if (f.fact.type == "derived_from" && f.fact.from == skill &&
         std::ranges::find(s.sources, f.fact.to) == s.sources.end())
       s.sources.push_back(f.fact.to);
-    if (f.fact.type == "validated_by" && f.fact.to == skill)
-      uses[text.now()].push_back(f);
-  }
-  s.uses = std::move(uses[text.now()]);
-  s.begun = text.begun();
   s.all = std::move(*facts);
   return s;
 }
@@ -176,80 +128,62 @@ result<std::string> find_skill(const inspection& in, const std::string& text) {
   return fits.front();
 }
 
-/// The agents whose runs followed a skill, with success or without.
-result<std::pair<std::set<std::string>, std::set<std::string>>> agents_of(const inspection& in,
-                                                                          const skill_facts& s) {
-  std::set<std::string> good;
-  std::set<std::string> bad;
-  for (const auto& use : s.uses) {
-    const auto facts = newest_first(in, use.fact.from);
-    if (!facts)
-      return fail(facts.error());
-    const auto end = std::ranges::find_if(
-        *facts, [](const cited_fact& f) { return f.fact.type == "resulted_in"; });
-    if (end != facts->end() && !success_json(meta_of(use)).is_null())
-      (flag_in(meta_of(use), "success") ? good : bad).insert(text_in(meta_of(*end), "agent"));
-  }
-  return std::pair(std::move(good), std::move(bad));
+constexpr milliseconds idle_time = 30 * 24h;
+
+/// What a key of index_area::skill_faults says.
+result<json> fault_json(const inspection& in, const std::string& key) {
+  const auto [name, fault] = fault_in_key(key);
+  const auto text = in.source.value(index_area::uses, name);
+  if (!text)
+    return fail(text.error());
+  const auto s = (*text ? read_skill_uses(**text) : std::nullopt).value_or(skill_uses{});
+  const auto& uses = s.in_force();
+  auto place = in.source.place(fault == orphaned_skill ? s.line : uses.used_line);
+  if (!place)
+    return fail(std::move(place.error()));
+  if (fault == orphaned_skill)
+    return finding("orphaned_skill", name, name + " has no source in the log",
+                   "check its origin: boyd skills show", *place);
+  if (fault == failing_skill)
+    return finding("decayed_skill", name,
+                   name + " failed in " + std::to_string(uses.failures()) + " of its last " +
+                       std::to_string(uses.newest.size()) + " uses",
+                   "fix it, roll it back, or disable it", *place);
+  return finding("overfitted_skill", name,
+                 name + " helped agent " + (uses.helped.empty() ? "?" : uses.helped.front()) +
+                     " only, and failed for others",
+                 "describe its purpose more precisely", *place);
 }
 
-result<void> look_at_skill(const inspection& in, const std::string& name, json& found) {
-  const auto s = facts_of_skill(in, name);
-  if (!s)
-    return fail(s.error());
-  const auto line = s->all.empty() ? std::string() : s->all.back().place;
-  if (s->sources.empty())
-    found.push_back(finding("orphaned_skill", name, name + " has no source in the log",
-                            "check its origin: boyd skills show", line));
-  if (s->uses.empty())
-    return {};
-  const auto& last = s->uses.back();
-  if (const auto failed = s->failures_of_newest(); failed >= 3)
-    found.push_back(finding("decayed_skill", name,
-                            name + " failed in " + std::to_string(failed) + " of its last " +
-                                std::to_string(std::min(s->uses.size(), newest_uses)) + " uses",
-                            "fix it, roll it back, or disable it", last.place));
-  else if (in.now - std::max(last.fact.timestamp, s->begun) > 30 * 24h)
-    found.push_back(finding("decayed_skill", name,
-                            name + " was last followed at " + time_text(last.fact.timestamp),
-                            "archive it if it is no longer needed", last.place));
-  const auto agents = agents_of(in, *s);
-  if (!agents)
-    return fail(agents.error());
-  const auto& [good, bad] = *agents;
-  const bool fails_elsewhere =
-      std::ranges::any_of(bad, [&good = good](const std::string& a) { return !good.contains(a); });
-  if (good.size() == 1 && fails_elsewhere)
-    found.push_back(
-        finding("overfitted_skill", name,
-                name + " helped agent " + *good.begin() + " only, and failed for others",
-                "describe its purpose more precisely", last.place));
-  return {};
+result<json> idle_json(const inspection& in, const std::string& name) {
+  const auto text = in.source.value(index_area::uses, name);
+  if (!text)
+    return fail(text.error());
+  const auto s = (*text ? read_skill_uses(**text) : std::nullopt).value_or(skill_uses{});
+  const auto& uses = s.in_force();
+  auto place = in.source.place(uses.used_line);
+  if (!place)
+    return fail(std::move(place.error()));
+  return finding("decayed_skill", name,
+                 name + " was last followed at " + time_text(uses.last_used.value_or(utc_time{})),
+                 "archive it if it is no longer needed", *place);
 }
 
-result<void> look_at_items(const inspection& in, json& found) {
-  constexpr std::int64_t least_injected = 10;
-  constexpr double least_share = 0.1;
-  std::vector<std::pair<std::string, learned_item>> noisy;
-  auto read = in.source.each_item([&](const std::string& id, const learned_item& item) {
-    const auto& c = item.counts;
-    if (c.injected >= least_injected &&
-        static_cast<double>(c.use_count) < least_share * static_cast<double>(c.injected))
-      noisy.emplace_back(id, item);
-  });
-  if (!read)
-    return read;
-  for (const auto& [id, item] : noisy) {
-    const auto newest = in.source.facts_of(id, 1);
-    if (!newest)
-      return fail(newest.error());
-    found.push_back(finding("noisy_context", id,
-                            item.path + " was read by " + std::to_string(item.counts.injected) +
-                                " runs, and " + std::to_string(item.counts.use_count) + " used it",
-                            "remove it from `context:`, or use only the relevant lines",
-                            newest->empty() ? std::string() : newest->front().place));
-  }
-  return {};
+/// `line`: of its latest use.
+result<json> noise_json(const inspection& in, const std::string& id, const std::string& line) {
+  const auto item = in.source.item(id);
+  if (!item)
+    return fail(item.error());
+  const auto known = item->value_or(learned_item{});
+  std::uint64_t number = 0;
+  std::from_chars(line.data(), line.data() + line.size(), number);
+  auto place = in.source.place(number);
+  if (!place)
+    return fail(std::move(place.error()));
+  return finding("noisy_context", id,
+                 known.path + " was read by " + std::to_string(known.counts.injected) +
+                     " runs, and " + std::to_string(known.counts.use_count) + " used it",
+                 "remove it from `context:`, or use only the relevant lines", *place);
 }
 
 } // namespace
@@ -307,17 +241,43 @@ result<std::string> lineage(const inspection& in, const std::string& skill) {
   return dump(answer);
 }
 
-result<std::string> findings(const inspection& in) {
+/// The fold keeps a list of each kind: what is shown is read, whatever the length of the log.
+result<std::string> findings(const inspection& in, std::size_t most) {
   json found = json::array();
-  if (auto looked = look_at_items(in, found); !looked)
-    return fail(std::move(looked.error()));
-  const auto skills = all_skills(in);
-  if (!skills)
-    return fail(skills.error());
-  for (const auto& name : *skills)
-    if (auto looked = look_at_skill(in, name, found); !looked)
-      return fail(std::move(looked.error()));
-  json answer{{"findings", std::move(found)}};
+  std::uint64_t total = 0;
+  const auto tell = [&](index_area area, const std::optional<std::string>& before,
+                        const auto& words) -> result<void> {
+    const auto number = in.source.count(area, before);
+    if (!number)
+      return fail(number.error());
+    total += *number;
+    const auto room =
+        static_cast<std::size_t>(std::min<std::uint64_t>(*number, most - found.size()));
+    const auto keys = in.source.some(area, {}, room);
+    if (!keys)
+      return fail(keys.error());
+    for (const auto& [key, value] : *keys) {
+      auto told = words(key, value);
+      if (!told)
+        return fail(std::move(told.error()));
+      found.push_back(std::move(*told));
+    }
+    return {};
+  };
+  auto told = tell(index_area::skill_faults, std::nullopt,
+                   [&](const std::string& key, const std::string&) { return fault_json(in, key); });
+  if (told)
+    told = tell(index_area::skills_by_use, key_by_age(in.now - idle_time, {}),
+                [&](const std::string& key, const std::string&) {
+                  return idle_json(in, name_in_key(key));
+                });
+  if (told)
+    told = tell(
+        index_area::noisy_items, std::nullopt,
+        [&](const std::string& id, const std::string& line) { return noise_json(in, id, line); });
+  if (!told)
+    return fail(std::move(told.error()));
+  json answer{{"findings", std::move(found)}, {"total", total}};
   tell_left_out(in, answer);
   return dump(answer);
 }

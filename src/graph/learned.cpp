@@ -1,5 +1,7 @@
 #include "boyd/graph/learned.hpp"
 
+#include "boyd/graph/links.hpp"
+#include "boyd/graph/lists.hpp"
 #include "fact_meta_internal.hpp"
 #include "learned_json_internal.hpp"
 
@@ -13,7 +15,7 @@ namespace {
 using detail::json;
 
 /// Items that are kept at hand; beyond them the index is asked again.
-constexpr std::size_t most_items = 100'000;
+constexpr std::size_t most_items = 30'000;
 constexpr std::size_t number_digits = 20;
 /// Facts of one decision.
 constexpr double most_parts = 10'000;
@@ -63,42 +65,6 @@ std::string run_key(const std::string& execution, const fact_meta& meta) {
 
 } // namespace
 
-std::string to_text(const learned_item& item) {
-  json j{{"path", item.path}, {"type", context::name_of(item.type)}, {"hash", item.hash}};
-  detail::put_statistics(j, item.counts);
-  const auto put = [&j](const char* key, const auto& value) {
-    if (!value.empty())
-      j[key] = value;
-  };
-  put("scope", item.scope);
-  put("kernels", item.kernels);
-  put("referenced_by", item.referenced_by);
-  put("stage", item.stage);
-  if (item.undone != context::standing::open)
-    j["undone"] = context::name_of(item.undone);
-  if (item.frozen)
-    j["frozen"] = true;
-  return dump(j);
-}
-
-std::optional<learned_item> read_learned_item(std::string_view text) {
-  const auto j = json::parse(text, nullptr, false);
-  if (!j.is_object())
-    return std::nullopt;
-  learned_item item;
-  item.path = text_in(j, "path");
-  item.type = type_named(text_in(j, "type"));
-  item.hash = text_in(j, "hash");
-  item.frozen = flag_in(j, "frozen");
-  item.scope = text_in(j, "scope");
-  item.kernels = texts_in(j, "kernels");
-  item.referenced_by = texts_in(j, "referenced_by");
-  item.stage = text_in(j, "stage");
-  item.undone = detail::standing_in(j, "undone");
-  item.counts = detail::statistics_in(j);
-  return item;
-}
-
 std::string to_text(const learned_question& q) {
   return dump({{"text", q.text}, {"items", q.items}, {"at", to_unix_ms(q.at)}});
 }
@@ -141,18 +107,32 @@ void learner::resume_run(std::string_view key, std::string_view value) {
   runs_.insert_or_assign(std::move(name), std::move(run));
 }
 
-result<learned_item*> learner::changing(const std::string& id) {
+result<learner::item_at_hand*> learner::changing_at_hand(const std::string& id) {
   auto known = items_.find(id);
   if (known == items_.end()) {
     auto text = look_(index_area::items, id);
     if (!text)
       return fail(std::move(text.error()));
-    auto item = *text ? read_learned_item(**text) : std::nullopt;
-    known = items_.emplace(id, item_at_hand{std::move(item).value_or(learned_item{})}).first;
+    item_at_hand fresh;
+    if (auto item = *text ? read_learned_item(**text) : std::nullopt) {
+      fresh.listed = true;
+      fresh.listed_at = item->counts.last_used;
+      fresh.noisy = is_noisy(item->counts);
+      fresh.item = std::move(*item);
+    }
+    known = items_.emplace(id, std::move(fresh)).first;
   }
+  known->second.saves = saves_;
   if (!std::exchange(known->second.changed, true))
     changed_items_.push_back(id);
-  return &known->second.item;
+  return &known->second;
+}
+
+result<learned_item*> learner::changing(const std::string& id) {
+  const auto known = changing_at_hand(id);
+  if (!known)
+    return fail(known.error());
+  return &(*known)->item;
 }
 
 result<void> learner::take(const edge& fact, std::uint64_t line) {
@@ -160,6 +140,11 @@ result<void> learner::take(const edge& fact, std::uint64_t line) {
     return take_use(fact, line);
   if (fact.type == "resulted_in")
     return take_outcome(fact, line);
+  if (is_rare(fact.type))
+    if (auto taken = uses_.take(fact, line); !taken)
+      return taken;
+  if (fact.type == "promoted_to")
+    changes_.push_back({index_area::promotions, fact.from, fact.to});
   if (fact.type == "managed_by" || fact.type == "reinforces" || fact.type == "promoted_to") {
     const fact_meta meta(fact.meta_json);
     const auto parts = meta.number("of").value_or(1);
@@ -200,10 +185,11 @@ result<void> learner::hold(const edge& fact, const std::string& decision, std::s
 
 result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   const fact_meta meta(fact.meta_json);
-  auto found = changing(fact.from);
+  auto found = changing_at_hand(fact.from);
   if (!found)
     return fail(std::move(found.error()));
-  auto& it = **found;
+  (*found)->line = line;
+  auto& it = (*found)->item;
   auto& c = it.counts;
   const auto from = meta.text("from");
   if (c.injected == 0) {
@@ -239,9 +225,11 @@ result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   ++c.use_count;
   c.referenced += cited ? 1 : 0;
   if (cited) {
-    it.referenced_by.push_back(fact.to);
-    if (it.referenced_by.size() > most_evidence)
+    if (it.referenced_by.size() == most_evidence)
       it.referenced_by.erase(it.referenced_by.begin());
+    else if (it.referenced_by.size() * 2 > most_evidence)
+      it.referenced_by.reserve(most_evidence); // not twice as much as there was
+    it.referenced_by.push_back(fact.to);
   }
   c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
   const bool counts =
@@ -360,22 +348,55 @@ void learner::drop_changes() {
   changed_held_.clear();
   std::erase_if(held_, [](const auto& decision) { return decision.second.empty(); });
   skills_.drop_changes();
+  uses_.drop_changes();
+}
+
+/// Brings the lists of the index up to what the item is now.
+void learner::list(const std::string& id, item_at_hand& known,
+                   const std::function<void(const index_change& c)>& put) const {
+  const auto& c = known.item.counts;
+  if (!known.listed || known.listed_at != c.last_used) {
+    if (known.listed)
+      put({index_area::items_by_use, key_by_use(known.listed_at, id), std::nullopt});
+    put({index_area::items_by_use, key_by_use(c.last_used, id), std::string()});
+    known.listed = true;
+    known.listed_at = c.last_used;
+  }
+  const bool is_in = is_noisy(c);
+  if (is_in && known.line > 0)
+    put({index_area::noisy_items, id, std::to_string(known.line)});
+  else if (!is_in && known.noisy)
+    put({index_area::noisy_items, id, std::nullopt});
+  known.noisy = is_in;
 }
 
 std::vector<index_change> learner::take_changes() {
-  auto all = std::exchange(changes_, {});
-  std::ranges::sort(changed_items_);
-  for (auto& id : std::exchange(changed_items_, {})) {
+  std::vector<index_change> all;
+  each_change([&all](const index_change& c) { all.push_back(c); });
+  let_go();
+  return all;
+}
+
+void learner::each_change(const std::function<void(const index_change& c)>& put) {
+  for (const auto& c : std::exchange(changes_, {}))
+    put(c);
+  saved_items_ = std::exchange(changed_items_, {});
+  std::ranges::sort(saved_items_);
+  ++saves_;
+  for (const auto& id : saved_items_) {
     auto& known = items_.at(id);
     known.changed = false;
-    auto value = to_text(known.item);
-    all.push_back({index_area::items, std::move(id), std::move(value)});
+    put({index_area::items, id, to_text(known.item)});
+    list(id, known, put);
   }
-  skills_.add_changes(all);
+  uses_.each_change(put);
+  std::vector<index_change> of_skills;
+  skills_.add_changes(of_skills);
+  for (const auto& c : of_skills)
+    put(c);
   for (const auto& decision : changed_held_) {
     const auto& facts = held_.at(decision);
-    all.push_back(
-        {index_area::held, decision, facts.empty() ? std::nullopt : std::optional(to_text(facts))});
+    put({index_area::held, decision, facts.empty() ? std::nullopt : std::optional(to_text(facts))});
   }
   changed_held_.clear();
   held_.clear();
@@ -385,12 +406,19 @@ std::vector<index_change> learner::take_changes() {
     json items = json::array();
     for (const auto& i : run.items)
       items.push_back({{"id", i.id}, {"cited", i.cited}, {"counts", i.counts}});
-    all.push_back(
-        {index_area::open_runs, run.number, dump({{"run", name}, {"items", std::move(items)}})});
+    put({index_area::open_runs, run.number, dump({{"run", name}, {"items", std::move(items)}})});
   }
+}
+
+void learner::let_go() {
+  saved_items_.clear();
+  if (items_.size() <= most_items)
+    return;
+  std::erase_if(items_, [this](const auto& known) {
+    return !known.second.changed && known.second.saves + 1 < saves_;
+  });
   if (items_.size() > most_items)
-    items_.clear();
-  return all;
+    std::erase_if(items_, [](const auto& known) { return !known.second.changed; });
 }
 
 } // namespace boyd::graph

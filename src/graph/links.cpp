@@ -53,7 +53,8 @@ bool is_found_by(const edge& fact, std::string_view node) {
   return std::ranges::find(further, node) != further.end();
 }
 
-void link_collector::resume(std::vector<fact_link> fresh) {
+void link_collector::resume(std::vector<fact_link> fresh, std::uint64_t lines) {
+  anew_from_ = lines + 1;
   block_ = std::move(fresh);
   known_ = block_.size();
   marks_.clear();
@@ -76,7 +77,10 @@ void link_collector::take(const edge& fact, std::uint64_t line) {
 
 void link_collector::end_block() {
   std::ranges::sort(block_);
-  full_.insert(full_.end(), block_.begin(), block_.end());
+  if (full_.empty())
+    full_.swap(block_);
+  else
+    full_.insert(full_.end(), block_.begin(), block_.end());
   has_full_ = true;
   block_.clear();
   known_ = 0;
@@ -84,6 +88,7 @@ void link_collector::end_block() {
 
 link_changes link_collector::take_changes() {
   link_changes changes;
+  changes.anew_from = std::exchange(anew_from_, std::nullopt);
   changes.marks = std::exchange(marks_, {});
   if (std::exchange(has_full_, false))
     changes.full = std::exchange(full_, {});

@@ -255,7 +255,9 @@ std::string dump_of(fixture& f) {
   f.memory.reset(); // closes it
   const auto out = f.home.file("dump");
   REQUIRE(std::system(("sqlite3 '" + f.index() + "' \".dump learned\" \".dump link_marks\" " +
-                       "\".dump link_fresh\" \".dump link_pages\" > '" + out + "'")
+                       "\".dump learned_lists\" \".dump learned_counts\" \".dump link_fresh\" "
+                       "\".dump link_pages\" > '" +
+                       out + "'")
                           .c_str()) == 0);
   f.restart();
   std::ifstream in(out, std::ios::binary);
@@ -651,6 +653,45 @@ TEST_CASE("knowledge: blocks of links are the same, whether they came at once or
     return dump_of(f);
   };
   CHECK(dump_with(1) == dump_with(8));
+}
+
+TEST_CASE("knowledge: links that went ahead of a look that was cut off are gathered again",
+          "[knowledge]") {
+  fixture f;
+  const auto dump_with = [&](bool is_cut_off) {
+    f.memory.reset();
+    std::filesystem::create_directories(f.home.file("knowledge"));
+    std::filesystem::remove(f.index());
+    auto index = adapters::make_sqlite_knowledge_index(f.index());
+    REQUIRE(index->open(index_use::keep));
+    graph::link_collector links;
+    // The second segment begins at the line `second`.
+    const auto gather = [&](std::uint64_t from, std::uint64_t to, std::uint64_t step,
+                            std::uint64_t second) {
+      for (auto line = from; line <= to; ++line) {
+        links.begin_line({line, line < second ? 1U : 2U, line, line == 1 || line == second});
+        if (line % step == 0)
+          links.take({"ctx_" + std::to_string(line % 7), "exec_1", "used_in", utc_time{}, "{}"},
+                     line);
+        if (graph::link_collector::is_full(line))
+          links.end_block();
+        if (graph::link_collector::is_full(line) || line == to)
+          REQUIRE(index->change({}, links.take_changes()));
+      }
+    };
+    gather(1, lines_of_block, 40, 1'000'000);
+    // It has not said that it came further, and what stood behind that block is another log now.
+    if (is_cut_off)
+      gather(lines_of_block + 1, 3 * lines_of_block, 3, lines_of_block + 500);
+    links.resume({}, lines_of_block);
+    gather(lines_of_block + 1, 2 * lines_of_block + 77, 40, lines_of_block + 2'000);
+    CHECK(index->lines_of(graph::node_hash("exec_1"), 10'000'000, 10'000).value().size() ==
+          (2 * lines_of_block + 77) / 40);
+    CHECK(index->segment_of(lines_of_block + 3'000).value()->line == lines_of_block + 2'000);
+    index.reset();
+    return dump_of(f);
+  };
+  CHECK(dump_with(true) == dump_with(false));
 }
 
 TEST_CASE("knowledge: the index of a long log is the same, however it was gathered",

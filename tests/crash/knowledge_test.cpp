@@ -62,8 +62,9 @@ class knowing_home {
   /// The index, as text.
   std::string dump() const {
     const auto out = home_.file("dump");
-    REQUIRE(std::system(("sqlite3 '" + index() + "' '.dump learned' '.dump link_marks' " +
-                         "'.dump link_fresh' '.dump link_pages' > '" + out + "'")
+    REQUIRE(std::system(("sqlite3 '" + index() + "' '.dump learned' '.dump learned_lists' " +
+                         "'.dump learned_counts' '.dump link_marks' '.dump link_fresh' " +
+                         "'.dump link_pages' > '" + out + "'")
                             .c_str()) == 0);
     return read_file(out);
   }

@@ -47,8 +47,10 @@ void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb)
       ->required()
       ->check(not_empty)
       ->type_name("SKILL");
-  verb(*kg, "findings", "List context items and skills that need review, with suggestions.",
-       "boyd kg findings");
+  limit_option(verb(*kg, "findings",
+                    "List context items and skills that need review, with suggestions.",
+                    "boyd kg findings"),
+               args, "Maximum number of findings (default: 50)");
   since_option(verb(*kg, "learned", "Show recent lessons in plain sentences.",
                     "boyd kg learned --since 2026-02-01T00:00:00Z"),
                args, "Start time (default: 7 days ago)");

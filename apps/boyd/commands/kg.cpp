@@ -60,6 +60,12 @@ void print_left_out(const json& body, const terminal& t) {
     print("This answer counts only the newest 10,000 facts of each node.\n");
 }
 
+/// "50 of 12345; --limit N shows more", when not all are there.
+void print_more(const json& body, std::size_t shown) {
+  if (const auto total = number_of(body, "total"); total > static_cast<std::int64_t>(shown))
+    print(std::to_string(shown) + " of " + std::to_string(total) + "; --limit N shows more\n");
+}
+
 std::string yes(const json& row, const char* key) {
   return row.value(key, false) ? "yes" : "-";
 }
@@ -114,6 +120,7 @@ void show_stats(const json& body, const terminal& t) {
                                  "boyd context add @README.md"),
                          0, t) +
                   "\n");
+  print_more(body, items.rows());
 }
 
 void show_why(const json& body, const terminal& t) {
@@ -139,6 +146,7 @@ void show_findings(const json& body, const terminal& t) {
           "\n");
   if (rows.empty())
     print("Nothing to review.\n");
+  print_more(body, rows.size());
 }
 
 void show_learned(const json& body, const terminal& t) {

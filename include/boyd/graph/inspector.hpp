@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Answers from the log of facts (docs/knowledge.md). Every statement names its lines; nothing is
@@ -37,9 +38,14 @@ class fact_source {
   /// The newest first, until `take` answers false.
   virtual result<void> backwards(const std::function<bool(const cited_fact& f)>& take) = 0;
   virtual result<std::optional<learned_item>> item(const std::string& id) = 0;
-  virtual result<void>
-  each_item(const std::function<void(const std::string& id, const learned_item& item)>& f) = 0;
-  virtual result<std::optional<learned_skill>> skill(const std::string& id) = 0;
+  /// What the fold has of an area, as knowledge_index has it.
+  virtual result<std::optional<std::string>> value(index_area area, const std::string& key) = 0;
+  virtual result<std::vector<std::pair<std::string, std::string>>>
+  some(index_area area, const std::string& from, std::size_t most) = 0;
+  virtual result<std::uint64_t> count(index_area area,
+                                      const std::optional<std::string>& before) = 0;
+  /// graph.jsonl:1042, of a line of the whole log; empty: the index does not know it.
+  virtual result<std::string> place(std::uint64_t line) = 0;
   /// Lines that were left out, of all.
   virtual std::uint64_t left_out() const = 0;
   virtual std::uint64_t lines() const = 0;
@@ -73,14 +79,15 @@ result<std::string> find_execution(const inspection& in, const std::string& text
 
 /// What a run used, what it validated, and what became of the contexts that it used.
 result<std::string> trace(const inspection& in, const std::string& execution);
-/// Of each context: used, validated, promoted; the last used one first.
+/// Of each context: used, validated, promoted; the last used one first. It says how many there are.
 result<std::string> stats(const inspection& in, std::size_t most);
 /// Where a skill comes from, and what became of it.
 result<std::string> lineage(const inspection& in, const std::string& skill);
 /// What stands behind a run's answer.
 result<std::string> why(const inspection& in, const std::string& execution);
-/// What deserves a look: noisy contexts; orphaned, decayed and over-fitted skills.
-result<std::string> findings(const inspection& in);
+/// What deserves a look: orphaned, decayed and over-fitted skills, then noisy contexts. It says how
+/// many findings there are.
+result<std::string> findings(const inspection& in, std::size_t most);
 /// What the node has learned since then, in sentences.
 result<std::string> learned_since(const inspection& in, utc_time since);
 result<std::string> query(const inspection& in, const fact_filter& filter);

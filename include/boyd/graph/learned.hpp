@@ -4,6 +4,7 @@
 #include "boyd/core/result.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/graph/learned_skills.hpp"
+#include "boyd/graph/skill_uses.hpp"
 #include "boyd/ports/knowledge_index.hpp"
 
 #include <cstddef>
@@ -88,7 +89,8 @@ class learner {
 
   learner(learning_rules rules, look_up look)
       : rules_(rules), look_(std::move(look)),
-        skills_({.success_step = rules.success_step, .failure_step = rules.failure_step}, look_) {}
+        skills_({.success_step = rules.success_step, .failure_step = rules.failure_step}, look_),
+        uses_(look_) {}
 
   /// One value of index_area::open_runs, before the first fact; in the order of their keys.
   void resume_run(std::string_view key, std::string_view value);
@@ -102,7 +104,16 @@ class learner {
     return it == items_.end() ? nullptr : &it->second.item;
   }
 
-  /// What has changed since they were taken last.
+  /// Hands over what has changed since it was called last.
+  void each_change(const std::function<void(const index_change& c)>& put);
+  /// The items among what was handed over last, in order: they are at hand until `let_go`.
+  const std::vector<std::string>& saved_items() const { return saved_items_; }
+  /// Items that have changed and were not handed over: they cannot be let go.
+  std::size_t changed_items() const { return changed_items_.size(); }
+  /// What was handed over is in the index: of many items those that have rested are read from it
+  /// again when they are needed.
+  void let_go();
+  /// All of it at once: what has changed since it was taken last, as the index has it from now on.
   std::vector<index_change> take_changes();
   /// Questions that have been learned since they were taken last.
   std::vector<learned_question> take_questions() { return std::exchange(fresh_, {}); }
@@ -134,8 +145,17 @@ class learner {
   result<void> take_decision(const edge& fact);
   struct item_at_hand {
     learned_item item;
+    std::uint64_t line = 0;              ///< of its latest use; 0: it was not used since it is here
+    std::optional<utc_time> listed_at{}; ///< its last use, as the list of the index has it
+    std::uint32_t saves = 0;             ///< that there had been when it changed last
     bool changed = false;
+    bool listed = false; ///< in items_by_use
+    bool noisy = false;  ///< in noisy_items
   };
+
+  result<item_at_hand*> changing_at_hand(const std::string& id);
+  void list(const std::string& id, item_at_hand& known,
+            const std::function<void(const index_change& c)>& put) const;
 
   /// An item that is about to change.
   result<learned_item*> changing(const std::string& id);
@@ -144,8 +164,11 @@ class learner {
   learning_rules rules_;
   look_up look_;
   skill_fold skills_;
+  skill_use_fold uses_;
   std::unordered_map<std::string, item_at_hand> items_;
   std::vector<std::string> changed_items_;
+  std::vector<std::string> saved_items_;
+  std::uint32_t saves_ = 0;
   std::unordered_map<std::string, open_run> runs_; ///< by execution and fence
   std::map<std::string, std::string> ages_;        ///< open_run::number to its key
   std::map<std::string, std::vector<edge>> held_;  ///< by decision; those that were looked up

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,8 @@ inline constexpr std::uint64_t lines_between_marks = 64;
 /// whatever the batches were. Pure; not thread-safe.
 class link_collector {
  public:
-  /// The block that is not full, as the index has it.
-  void resume(std::vector<fact_link> fresh);
+  /// The block that is not full, as the index has it; `lines` have been read.
+  void resume(std::vector<fact_link> fresh, std::uint64_t lines);
 
   /// A line begins, a fact or not.
   void begin_line(const line_mark& at);
@@ -48,6 +49,9 @@ class link_collector {
   static bool is_full(std::uint64_t lines) noexcept { return lines % lines_of_block == 0; }
   /// It is: before the next line begins.
   void end_block();
+  /// The block that is not full began before `resume`, or its links have been taken: the index has
+  /// some of them as fresh ones.
+  bool has_known() const noexcept { return known_ > 0; }
 
   /// Since they were taken last.
   link_changes take_changes();
@@ -58,6 +62,7 @@ class link_collector {
   std::vector<fact_link> block_;
   std::size_t known_ = 0; ///< of them, at the front: the index has them
   std::vector<line_mark> marks_;
+  std::optional<std::uint64_t> anew_from_;
 };
 
 } // namespace boyd::graph

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace boyd {
@@ -52,7 +53,18 @@ enum class index_area : std::uint8_t {
   skills,     ///< by id
   candidates, ///< for skills, by id
   held,       ///< facts of a decision whose others have not come yet, by its id
+  promotions, ///< what a context became last, by its id
+  uses,       ///< what the uses of a skill say of it, by its id
+  // Lists: many keys with short values, which are counted.
+  items_by_use,  ///< of contexts, the last used one first
+  noisy_items,   ///< contexts that are given and not used, by id
+  skill_faults,  ///< what is to be said of skills at any time
+  skills_by_use, ///< the one first that has not been followed for the longest time
 };
+
+inline bool is_list(index_area area) noexcept {
+  return area >= index_area::items_by_use;
+}
 
 /// One value of an area: set, or removed.
 struct index_change {
@@ -62,6 +74,9 @@ struct index_change {
 
   bool operator==(const index_change&) const = default;
 };
+
+/// Hands over one change after the other; null: there are none.
+using index_changes = std::function<void(const std::function<void(const index_change& c)>& put)>;
 
 /// One end of a fact: where its line is found by the node's id.
 struct fact_link {
@@ -87,6 +102,9 @@ inline constexpr std::uint64_t lines_of_block = std::uint64_t{1} << 16;
 
 /// What a look at the log adds to its index.
 struct link_changes {
+  /// An earlier look may have left links and marks from this line on, and was cut off before it
+  /// said how far it had come: they are removed first.
+  std::optional<std::uint64_t> anew_from{};
   std::vector<line_mark> marks;
   std::vector<fact_link> fresh; ///< of the block that is not full
   /// Of the block that is full now, those that were fresh included; in order. They take the place
@@ -142,9 +160,15 @@ class knowledge_index {
   virtual result<void>
   each(index_area area,
        const std::function<void(std::string_view key, std::string_view value)>& f) = 0;
+  /// Keys and values of an area from this key on, in the order of keys, at most `most`.
+  virtual result<std::vector<std::pair<std::string, std::string>>>
+  some(index_area area, const std::string& from, std::size_t most) = 0;
+  /// How many keys a list has. With `before` those before it alone, which takes longer the more
+  /// there are.
+  virtual result<std::uint64_t> count(index_area area,
+                                      const std::optional<std::string>& before) = 0;
   /// In one transaction, in order. After an error nothing has changed.
-  virtual result<void> change(const std::vector<index_change>& changes,
-                              const link_changes& links) = 0;
+  virtual result<void> change(const index_changes& changes, const link_changes& links) = 0;
   /// Links of the block that is not full, in their order.
   virtual result<std::vector<fact_link>> fresh_links() = 0;
   /// The lines below `before` that have this node, the newest first, at most `most`.

@@ -27,14 +27,15 @@ CREATE TABLE link_pages (
   node INTEGER NOT NULL,
   page INTEGER NOT NULL,
   links BLOB NOT NULL,
-  PRIMARY KEY (block, node, page)
-) WITHOUT ROWID;
+  UNIQUE (block, node, page)
+);
 )";
 
 namespace {
 
 // A page holds links of one block in order, packed: eight bytes of the node and two of the line in
-// its block, the highest byte first.
+// its block, the highest byte first. It fits into a page of the database, and the keys stand in an
+// index of their own: in the tree of a table without row ids they would be far apart.
 constexpr std::size_t node_bytes = 8;
 constexpr std::size_t link_bytes = node_bytes + 2;
 constexpr std::size_t links_of_page = 400;
@@ -150,6 +151,14 @@ std::vector<std::uint64_t> in_block(statement& pages, std::uint64_t block, std::
   return lines;
 }
 
+/// Of the block that the line belongs to, the index has those that are fresh.
+void forget_from(connection& db, std::uint64_t line) {
+  auto marks = db.prepare("DELETE FROM link_marks WHERE line >= ?");
+  marks.bind(static_cast<std::int64_t>(line)).run();
+  auto pages = db.prepare("DELETE FROM link_pages WHERE block >= ?");
+  pages.bind(static_cast<std::int64_t>(block_of(line))).run();
+}
+
 std::optional<line_mark> read_mark(statement& s) {
   if (!s.step())
     return std::nullopt;
@@ -166,6 +175,8 @@ std::int64_t signed_of(std::uint64_t n) {
 } // namespace
 
 void put_links(connection& db, const link_changes& links) {
+  if (links.anew_from)
+    forget_from(db, *links.anew_from);
   put_marks(db, links.marks);
   if (links.full)
     put_blocks(db, *links.full);

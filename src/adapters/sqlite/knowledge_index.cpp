@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -60,7 +61,37 @@ CREATE TABLE learned (
   value TEXT NOT NULL,
   PRIMARY KEY (area, key)
 ) WITHOUT ROWID;
+CREATE TABLE learned_lists (
+  area INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (area, key)
+) WITHOUT ROWID;
+CREATE TABLE learned_counts (
+  area INTEGER PRIMARY KEY,
+  keys INTEGER NOT NULL
+);
 )";
+
+/// Statements about the values of an area.
+struct value_statements {
+  const char* value;
+  const char* each;
+  const char* some;
+};
+
+constexpr value_statements of_values{
+    "SELECT value FROM learned WHERE area = ? AND key = ?",
+    "SELECT key, value FROM learned WHERE area = ? ORDER BY key",
+    "SELECT key, value FROM learned WHERE area = ? AND key >= ? ORDER BY key LIMIT ?"};
+constexpr value_statements of_lists{
+    "SELECT value FROM learned_lists WHERE area = ? AND key = ?",
+    "SELECT key, value FROM learned_lists WHERE area = ? ORDER BY key",
+    "SELECT key, value FROM learned_lists WHERE area = ? AND key >= ? ORDER BY key LIMIT ?"};
+
+const value_statements& statements_of(index_area area) {
+  return is_list(area) ? of_lists : of_values;
+}
 
 /// Ends in ROLLBACK unless it was committed.
 class transaction {
@@ -108,7 +139,10 @@ class sqlite_knowledge_index final : public knowledge_index {
   result<void>
   each(index_area area,
        const std::function<void(std::string_view key, std::string_view value)>& f) override;
-  result<void> change(const std::vector<index_change>& changes, const link_changes& links) override;
+  result<std::vector<std::pair<std::string, std::string>>>
+  some(index_area area, const std::string& from, std::size_t most) override;
+  result<std::uint64_t> count(index_area area, const std::optional<std::string>& before) override;
+  result<void> change(const index_changes& changes, const link_changes& links) override;
   result<std::vector<fact_link>> fresh_links() override;
   result<std::vector<std::uint64_t>> lines_of(std::uint64_t node, std::uint64_t before,
                                               std::size_t most) override;
@@ -412,7 +446,7 @@ result<void> sqlite_knowledge_index::remove_file(const std::string& kernel_id,
 result<std::optional<std::string>> sqlite_knowledge_index::value(index_area area,
                                                                  const std::string& key) {
   return with_database([&](connection& db) {
-    auto s = db.prepare("SELECT value FROM learned WHERE area = ? AND key = ?");
+    auto s = db.prepare(statements_of(area).value);
     s.bind(static_cast<int>(area)).bind(key);
     return s.step() ? std::optional(s.text(0)) : std::nullopt;
   });
@@ -421,27 +455,102 @@ result<std::optional<std::string>> sqlite_knowledge_index::value(index_area area
 result<void> sqlite_knowledge_index::each(
     index_area area, const std::function<void(std::string_view key, std::string_view value)>& f) {
   return with_database([&](connection& db) {
-    auto s = db.prepare("SELECT key, value FROM learned WHERE area = ? ORDER BY key");
+    auto s = db.prepare(statements_of(area).each);
     s.bind(static_cast<int>(area));
     while (s.step())
       f(s.view(0), s.view(1));
   });
 }
 
-result<void> sqlite_knowledge_index::change(const std::vector<index_change>& changes,
+result<std::vector<std::pair<std::string, std::string>>>
+sqlite_knowledge_index::some(index_area area, const std::string& from, std::size_t most) {
+  return with_database([&](connection& db) {
+    std::vector<std::pair<std::string, std::string>> all;
+    auto s = db.prepare(statements_of(area).some);
+    s.bind(static_cast<int>(area)).bind(from).bind(static_cast<std::int64_t>(most));
+    while (s.step())
+      all.emplace_back(s.text(0), s.text(1));
+    return all;
+  });
+}
+
+result<std::uint64_t> sqlite_knowledge_index::count(index_area area,
+                                                    const std::optional<std::string>& before) {
+  return with_database([&](connection& db) {
+    auto s = db.prepare(before ? "SELECT count(*) FROM learned_lists WHERE area = ? AND key < ?"
+                               : "SELECT keys FROM learned_counts WHERE area = ?");
+    s.bind(static_cast<int>(area));
+    if (before)
+      s.bind(*before);
+    return s.step() ? static_cast<std::uint64_t>(s.integer(0)) : std::uint64_t{0};
+  });
+}
+
+namespace {
+
+/// Puts values, and keys of lists, which it counts.
+class value_writer {
+ public:
+  explicit value_writer(connection& db)
+      : db_(db), put_(db.prepare("INSERT INTO learned (area, key, value) VALUES (?, ?, ?) "
+                                 "ON CONFLICT (area, key) DO UPDATE SET value = excluded.value")),
+        remove_(db.prepare("DELETE FROM learned WHERE area = ? AND key = ?")),
+        add_(db.prepare("INSERT INTO learned_lists (area, key, value) VALUES (?, ?, ?) "
+                        "ON CONFLICT (area, key) DO NOTHING")),
+        set_(db.prepare("UPDATE learned_lists SET value = ?3 WHERE area = ?1 AND key = ?2")),
+        drop_(db.prepare("DELETE FROM learned_lists WHERE area = ? AND key = ?")) {}
+
+  void write(const index_change& c) {
+    if (!is_list(c.area))
+      return run(c.value ? put_ : remove_, c);
+    run(c.value ? add_ : drop_, c);
+    const auto changed = db_.changes();
+    if (c.value && changed == 0)
+      return run(set_, c);
+    more_[c.area] += c.value ? changed : -changed;
+  }
+
+  void write_counts() {
+    auto s = db_.prepare("INSERT INTO learned_counts (area, keys) VALUES (?, ?) "
+                         "ON CONFLICT (area) DO UPDATE SET keys = keys + excluded.keys");
+    for (const auto& [area, more] : more_) {
+      if (more == 0)
+        continue;
+      s.bind(static_cast<int>(area)).bind(more).run();
+      s.rewind();
+    }
+    // As if there had never been one.
+    db_.execute("DELETE FROM learned_counts WHERE keys = 0");
+  }
+
+ private:
+  static void run(sqlite::statement& s, const index_change& c) {
+    s.bind(static_cast<int>(c.area)).bind(c.key);
+    if (c.value)
+      s.bind(*c.value);
+    s.run();
+    s.rewind();
+  }
+
+  connection& db_;
+  sqlite::statement put_;
+  sqlite::statement remove_;
+  sqlite::statement add_;
+  sqlite::statement set_;
+  sqlite::statement drop_;
+  std::map<index_area, std::int64_t> more_;
+};
+
+} // namespace
+
+result<void> sqlite_knowledge_index::change(const index_changes& changes,
                                             const link_changes& links) {
   return with_database([&](connection& db) {
     transaction t(db);
-    auto put = db.prepare("INSERT INTO learned (area, key, value) VALUES (?, ?, ?) "
-                          "ON CONFLICT (area, key) DO UPDATE SET value = excluded.value");
-    auto remove = db.prepare("DELETE FROM learned WHERE area = ? AND key = ?");
-    for (const auto& c : changes) {
-      auto& s = c.value ? put : remove;
-      s.bind(static_cast<int>(c.area)).bind(c.key);
-      if (c.value)
-        s.bind(*c.value);
-      s.run();
-      s.rewind();
+    if (changes) {
+      value_writer values(db);
+      changes([&](const index_change& c) { values.write(c); });
+      values.write_counts();
     }
     sqlite::put_links(db, links);
     t.commit();
@@ -468,7 +577,8 @@ result<std::optional<line_mark>> sqlite_knowledge_index::segment_of(std::uint64_
 result<void> sqlite_knowledge_index::forget_log() {
   return with_database([](connection& db) {
     transaction t(db);
-    db.execute("DELETE FROM learned");
+    for (const char* table : {"learned", "learned_lists", "learned_counts"})
+      db.execute(std::string("DELETE FROM ") + table);
     sqlite::forget_links(db);
     t.commit();
   });

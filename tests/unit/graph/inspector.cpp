@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd::inspector_test {
@@ -24,21 +27,18 @@ const utc_time t0 = *parse_rfc3339("2026-02-01T00:00:00Z");
 /// A log in memory, with the fold over it.
 struct log_in_memory final : fact_source {
   std::vector<cited_fact> facts;
-  std::map<std::string, std::string> items;
-  std::map<std::string, std::string> skills;
-  learner fold{{}, [this](index_area area, const std::string& key) {
-                 const auto it = area == index_area::items ? items.find(key) : items.end();
-                 return result<std::optional<std::string>>(
-                     it == items.end() ? std::nullopt : std::optional(it->second));
-               }};
+  std::map<std::pair<index_area, std::string>, std::string> index;
+  learner fold{{}, [this](index_area area, const std::string& key) { return value(area, key); }};
 
   void add(const edge& e) {
     const auto line = facts.size() + 1;
     facts.push_back({e, line, "graph.jsonl:" + std::to_string(line)});
     REQUIRE(fold.take(e, line));
     for (const auto& c : fold.take_changes())
-      if (c.value && (c.area == index_area::items || c.area == index_area::skills))
-        (c.area == index_area::items ? items : skills)[c.key] = *c.value;
+      if (c.value)
+        index[{c.area, c.key}] = *c.value;
+      else
+        index.erase({c.area, c.key});
   }
   /// A run of `agent` that was given `item`, and cited it or did not.
   void run(const std::string& id, const std::string& agent, const std::string& item, bool cited,
@@ -88,18 +88,28 @@ struct log_in_memory final : fact_source {
     return {};
   }
   result<std::optional<learned_item>> item(const std::string& id) override {
-    const auto it = items.find(id);
-    return it == items.end() ? std::nullopt : read_learned_item(it->second);
+    const auto it = index.find({index_area::items, id});
+    return it == index.end() ? std::nullopt : read_learned_item(it->second);
   }
-  result<void> each_item(
-      const std::function<void(const std::string& id, const learned_item& item)>& f) override {
-    for (const auto& [id, text] : items)
-      f(id, *read_learned_item(text));
-    return {};
+  result<std::optional<std::string>> value(index_area area, const std::string& key) override {
+    const auto it = index.find({area, key});
+    return it == index.end() ? std::nullopt : std::optional(it->second);
   }
-  result<std::optional<learned_skill>> skill(const std::string& id) override {
-    const auto it = skills.find(id);
-    return it == skills.end() ? std::nullopt : read_learned_skill(it->second);
+  result<std::vector<std::pair<std::string, std::string>>>
+  some(index_area area, const std::string& from, std::size_t most) override {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (auto it = index.lower_bound({area, from});
+         it != index.end() && it->first.first == area && found.size() < most; ++it)
+      found.emplace_back(it->first.second, it->second);
+    return found;
+  }
+  result<std::uint64_t> count(index_area area, const std::optional<std::string>& before) override {
+    return static_cast<std::uint64_t>(std::ranges::count_if(index, [&](const auto& entry) {
+      return entry.first.first == area && (!before || entry.first.second < *before);
+    }));
+  }
+  result<std::string> place(std::uint64_t line) override {
+    return "graph.jsonl:" + std::to_string(line);
   }
   std::uint64_t left_out() const override { return 2; }
   std::uint64_t lines() const override { return facts.size() + 2; }
@@ -122,7 +132,8 @@ void tell_a_story(log_in_memory& log) {
     const auto id = "s" + std::to_string(day);
     log.run(id, day == 4 ? "writer" : "reader", "other", false, day == 4, day);
     log.add({"exec_" + id, "skill_release-notes", "validated_by", t0 + day * 24h,
-             day == 4 ? R"({"success":true})" : R"({"success":false})"});
+             day == 4 ? R"({"agent":"writer","success":true})"
+                      : R"({"agent":"reader","success":false})"});
   }
   log.add({"skill_release-notes", "decision_1", "managed_by", t0 + 8 * 24h,
            R"({"action":"degrade","reason":"3 failures among the last 4 uses"})"});
@@ -202,7 +213,10 @@ TEST_CASE("inspector: stats has the last used item first, with its promotion", "
   CHECK(s["items"][1]["promoted"] == "skill_release-notes");
   CHECK(s["items"][1]["stage"] == "bank");
   CHECK(s["items"][2]["last_used"].is_null());
-  CHECK(answer_of(stats(log.asked(), 1)).at("items").size() == 1);
+  CHECK(s.at("total") == 3);
+  const auto page = answer_of(stats(log.asked(), 1));
+  CHECK(page.at("items").size() == 1);
+  CHECK(page.at("total") == 3);
 }
 
 TEST_CASE("inspector: lineage tells a skill's story in its order", "[inspector]") {
@@ -254,7 +268,8 @@ TEST_CASE("inspector: findings name noise, decay and over-fitting, each with a s
   for (int i = 0; i < 12; ++i)
     log.run("n" + std::to_string(i), "writer", "noise", false, true, 9);
   log.add({"ctx_guide", "skill_lonely", "promoted_to", t0, "{}"});
-  const auto all = answer_of(findings(log.asked())).at("findings");
+  const auto whole = answer_of(findings(log.asked(), 100));
+  const auto all = whole.at("findings");
   std::map<std::string, json> by_kind;
   for (const auto& f : all) {
     CHECK_FALSE(f.at("suggestion").get<std::string>().empty());
@@ -265,9 +280,138 @@ TEST_CASE("inspector: findings name noise, decay and over-fitting, each with a s
   CHECK(by_kind.at("decayed_skill").at("subject") == "skill_release-notes");
   CHECK(by_kind.at("overfitted_skill").at("subject") == "skill_release-notes");
   CHECK(by_kind.at("orphaned_skill").at("subject") == "skill_lonely");
+  CHECK(line(log, by_kind["noisy_context"]).from == "ctx_noise");
+  CHECK(line(log, by_kind["decayed_skill"]).type == "validated_by");
+  CHECK(whole.at("total") == all.size());
+  // A page says how many there are.
+  const auto page = answer_of(findings(log.asked(), 2));
+  CHECK(page.at("findings").size() == 2);
+  CHECK(page.at("total") == all.size());
   log_in_memory calm;
   calm.run("1", "writer", "guide", true, true, 1);
-  CHECK(answer_of(findings(calm.asked())).at("findings").empty());
+  CHECK(answer_of(findings(calm.asked(), 100)).at("findings").empty());
+  // A skill that nobody follows any more is found when a month has gone by, not before.
+  calm.add({"ctx_guide", "skill_calm", "promoted_to", t0, "{}"});
+  calm.add({"skill_calm", "ctx_guide", "derived_from", t0, "{}"});
+  calm.add({"exec_1", "skill_calm", "validated_by", t0 + 24h, R"({"agent":"a","success":true})"});
+  CHECK(answer_of(findings(calm.asked(31), 100)).at("total") == 0);
+  const auto idle = answer_of(findings(calm.asked(32), 100)).at("findings");
+  REQUIRE(idle.size() == 1);
+  CHECK(idle[0].at("kind") == "decayed_skill");
+  CHECK(line(calm, idle[0]).type == "validated_by");
+  // Followed again, it is not.
+  calm.add({"exec_2", "skill_calm", "validated_by", t0 + 5 * 24h, R"({"agent":"a"})"});
+  CHECK(answer_of(findings(calm.asked(32), 100)).at("total") == 0);
+}
+
+TEST_CASE("inspector: the lists of the fold are what counting over the whole log finds",
+          "[inspector]") {
+  const auto seed = GENERATE(1U, 2U, 3U, 4U, 5U, 6U);
+  std::mt19937 random(seed);
+  log_in_memory log;
+  const auto some = [&](unsigned most) { return static_cast<int>(random() % most); };
+  for (int i = 0; i < 400; ++i) {
+    const auto day = i / 20;
+    const auto id = std::to_string(i);
+    log.run(id, "agent" + std::to_string(some(3)), "c" + std::to_string(some(12)),
+            some(10) < some(4), some(3) > 0, day);
+    const auto skill = "skill_k/s" + std::to_string(some(6));
+    const auto at = t0 + day * 24h;
+    const auto meta = json{{"agent", "agent" + std::to_string(some(3))}, {"success", some(2) == 0}};
+    if (some(4) == 0)
+      log.add({"exec_" + id, skill, "validated_by", at, some(5) == 0 ? "{}" : meta.dump()});
+    if (some(30) == 0)
+      log.add({"ctx_c" + std::to_string(some(12)), skill, "promoted_to", at, "{}"});
+    if (some(60) == 0)
+      log.add({skill, "ctx_c1", "derived_from", at, "{}"});
+    if (some(40) == 0) // as after a restart: what is at hand is read from the index
+      log.fold = learner(
+          {}, [&log](index_area area, const std::string& key) { return log.value(area, key); });
+  }
+  // Counted over the lines, one after the other.
+  struct counted_context {
+    int given = 0;
+    int used = 0;
+    std::optional<utc_time> last;
+    std::string line, promoted;
+  };
+  struct counted_skill {
+    bool approved = false, has_source = false;
+    std::vector<char> uses;
+    utc_time last{};
+    std::set<std::string> good, bad;
+  };
+  std::map<std::string, counted_context> contexts;
+  std::map<std::string, counted_skill> skills;
+  for (const auto& f : log.facts) {
+    const auto meta = json::parse(f.fact.meta_json);
+    if (f.fact.type == "used_in") {
+      auto& c = contexts[f.fact.from];
+      ++c.given;
+      c.line = f.place;
+      if (meta.at("cited").get<bool>())
+        ++c.used, c.last = f.fact.timestamp;
+    } else if (f.fact.type == "promoted_to") {
+      contexts[f.fact.from].promoted = f.fact.to;
+      skills[f.fact.to].approved = true;
+    } else if (f.fact.type == "derived_from") {
+      skills[f.fact.from].has_source = true;
+    } else if (f.fact.type == "validated_by") {
+      auto& s = skills[f.fact.to];
+      s.last = f.fact.timestamp;
+      const bool teaches = meta.contains("success");
+      const bool good = meta.value("success", false);
+      s.uses.push_back(!teaches ? '0' : good ? '+' : '-');
+      if (teaches)
+        (good ? s.good : s.bad).insert(meta.at("agent").get<std::string>());
+    }
+  }
+  std::set<std::string> expected;
+  for (const auto& [id, c] : contexts)
+    if (c.given >= 10 && c.used < 0.1 * c.given)
+      expected.insert("noisy_context " + id + " " + c.line);
+  const auto now = t0 + 45 * 24h;
+  for (const auto& [name, s] : skills) {
+    if (!s.approved)
+      continue;
+    if (!s.has_source)
+      expected.insert("orphaned_skill " + name);
+    const auto newest = std::min<std::size_t>(5, s.uses.size());
+    if (std::count(s.uses.end() - static_cast<std::ptrdiff_t>(newest), s.uses.end(), '-') >= 3 ||
+        (!s.uses.empty() && now - s.last > 30 * 24h))
+      expected.insert("decayed_skill " + name);
+    const auto& good = s.good;
+    if (good.size() == 1 &&
+        std::ranges::any_of(s.bad, [&good](const std::string& a) { return !good.contains(a); }))
+      expected.insert("overfitted_skill " + name);
+  }
+  std::set<std::string> told;
+  const auto answer = answer_of(findings(log.asked(45), 1000));
+  for (const auto& f : answer.at("findings"))
+    told.insert(f.at("kind").get<std::string>() + " " + f.at("subject").get<std::string>() +
+                (f.at("kind") == "noisy_context" ? " " + f.at("line").get<std::string>() : ""));
+  CHECK(told == expected);
+  CHECK(answer.at("total") == expected.size());
+  const auto rows = answer_of(stats(log.asked(45), 1000)).at("items");
+  for (const auto& row : rows) {
+    const auto& c = contexts.at(row.at("id"));
+    CHECK(row.at("injected") == c.given);
+    CHECK(row.at("used") == c.used);
+    CHECK(row.at("promoted") == (c.promoted.empty() ? json(nullptr) : json(c.promoted)));
+    CHECK(row.at("last_used") == (c.last ? json(format_rfc3339(*c.last)) : json(nullptr)));
+  }
+  CHECK(rows.size() == static_cast<std::size_t>(std::ranges::count_if(
+                           contexts, [](const auto& c) { return c.second.given > 0; })));
+  std::vector<std::string> times;
+  for (const auto& row : rows)
+    times.push_back(row["last_used"].is_null() ? std::string()
+                                               : row["last_used"].get<std::string>());
+  CHECK(std::is_sorted(times.begin(), times.end(), std::greater<>{}));
+  // A page of them begins the same, and says how many there are.
+  const auto page = answer_of(stats(log.asked(45), 3));
+  CHECK(page.at("items").size() == 3);
+  CHECK(page.at("total") == rows.size());
+  CHECK(page["items"][0].at("last_used") == rows[0].at("last_used"));
 }
 
 TEST_CASE("inspector: a skill is judged by the runs that followed the text that is in force",
@@ -295,7 +439,7 @@ TEST_CASE("inspector: a skill is judged by the runs that followed the text that 
              json{{"action", "rollback"}, {"reason", rollback_reason(to, why)}}.dump()});
   };
   const auto decayed = [&] {
-    const auto all = answer_of(findings(log.asked())).at("findings");
+    const auto all = answer_of(findings(log.asked(), 100)).at("findings");
     std::string text;
     for (const auto& f : all)
       if (f.at("kind") == "decayed_skill")
@@ -410,7 +554,7 @@ TEST_CASE("inspector: a picture has the score of a skill as of an item", "[inspe
   std::map<std::string, double> scores;
   for (const auto& n : p.at("nodes"))
     scores[n.at("id")] = n.at("score");
-  const auto known = log.skill(skill).value();
+  const auto known = read_learned_skill(log.value(index_area::skills, skill).value().value());
   REQUIRE(known);
   CHECK(scores.at(skill) == Approx(context::importance(known->counts, in.now)).margin(1e-4));
   CHECK(scores.at(skill) > 0);

@@ -210,6 +210,19 @@ TEST_CASE("learned: values come back from their texts", "[graph]") {
   i.frozen = true;
   CHECK(read_learned_item(to_text(i)) == i);
   CHECK_FALSE(read_learned_item("[]").has_value());
+  i.path = "two words\n17 \xff\x1f";
+  i.kernels = {"a", "", "b c"};
+  i.referenced_by = {"exec_1", "exec_2"};
+  i.stage = "bank";
+  i.scope = "repo:1";
+  i.counts.policy = context::standing::shortened;
+  i.counts.policy_hash = "0b";
+  i.counts.changed.reset();
+  const auto text = to_text(i);
+  CHECK(read_learned_item(text) == i);
+  for (std::size_t n = 0; n < text.size(); ++n)
+    CHECK_FALSE(read_learned_item(std::string_view(text).substr(0, n)).has_value());
+  CHECK_FALSE(read_learned_item(text + "0 ").has_value());
   const learned_question q{"a?", {"ctx_1", "ctx_2"}, from_unix_ms(1737420000000)};
   CHECK(read_learned_question(to_text(q)) == q);
 }

@@ -51,7 +51,7 @@ stored gathered(std::uint64_t lines, std::uint64_t batch) {
     if (line % batch == 0) {
       all.take(links.take_changes());
       links = {};
-      links.resume(all.fresh);
+      links.resume(all.fresh, line);
     }
   }
   all.take(links.take_changes());
