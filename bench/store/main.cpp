@@ -147,18 +147,18 @@ result<void> bench_queue::transaction(std::size_t enqueued, bool settle, std::si
   std::vector<store::operation> batch;
   add_cycles(batch, enqueued);
   if (settle && !held_.empty()) {
-    store::settle op{node_id, {}};
-    op.items.reserve(held_.size());
+    std::vector<settlement> ends;
+    ends.reserve(held_.size());
     for (auto& c : held_) {
       settlement item{std::move(c.row.dispatch_id), c.row.fence, settle_to::done, 0ms, {}};
       item.outcome.execution = execution_verdict::succeeded;
       item.outcome.claim = claim_verdict::done;
       item.outcome.exit_code = 0;
       item.outcome.summary = "nothing to do";
-      op.items.push_back(std::move(item));
+      ends.push_back(std::move(item));
     }
     held_.clear();
-    batch.emplace_back(std::move(op));
+    batch.emplace_back(store::settle{node_id, std::move(ends)});
   }
   for (std::size_t i = 0; claimed > 0 && i < plan_.agents; ++i)
     batch.emplace_back(store::claim{node_id, kernel_id, "agent-" + std::to_string(i),

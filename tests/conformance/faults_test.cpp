@@ -38,14 +38,14 @@ std::vector<claimed_dispatch> claim_all(dispatch_store& s, const std::string& no
 std::vector<settle_result> settle_all(dispatch_store& s, const std::string& node,
                                       const std::vector<claimed_dispatch>& all,
                                       const std::string& summary) {
-  store::settle op{node, {}};
+  std::vector<settlement> ends;
   for (const auto& c : all) {
     run_outcome o;
     o.execution = execution_verdict::succeeded;
     o.summary = summary;
-    op.items.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, o});
+    ends.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, o});
   }
-  return ask(s, op);
+  return ask(s, store::settle{node, std::move(ends)});
 }
 
 std::size_t count_of(const std::vector<settle_result>& results, settle_result which) {
