@@ -74,10 +74,10 @@ struct asked_cycles {
 asked_cycles cycles_asked_about(const why_input& in);
 
 /// Answers "why did or didn't it run, and when next?". The slot in question is that of
-/// cycles_asked_about; a summary row (see decide_slots) so answers for the slots it stands for. When
-/// `expected_slot` is newer than what is recorded, that is said, too, and so is a minute asked for
-/// in which the kernel has no slot. About an agent: its decision in that slot's cycle; without `at`
-/// its newest decision; where there is none, the one reason for that. About the kernel: every
+/// cycles_asked_about; a summary row (see decide_slots) so answers for the slots it stands for.
+/// When `expected_slot` is newer than what is recorded, that is said, too, and so is a minute asked
+/// for in which the kernel has no slot. About an agent: its decision in that slot's cycle; without
+/// `at` its newest decision; where there is none, the one reason for that. About the kernel: every
 /// decision of that cycle. Pure; bounded by its input.
 why_answer explain_why(const why_input& in);
 

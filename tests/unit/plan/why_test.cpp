@@ -126,8 +126,7 @@ TEST_CASE("why: the schedule's cycle answers for its minute, and runs by hand st
   CHECK(says(explain_why(in), "Run by hand in the same minute: 2026-02-13T10:30:30Z, dispatched."));
   in.agent_id.clear();
   const auto of_all = explain_why(in);
-  CHECK(of_all.sentences.at(0) ==
-        "Kernel default: the cycle of 2026-02-13T10:30:00Z ran as c1.");
+  CHECK(of_all.sentences.at(0) == "Kernel default: the cycle of 2026-02-13T10:30:00Z ran as c1.");
   CHECK(says(of_all, "Run by hand in the same minute: a at 2026-02-13T10:30:20Z, done "
                      "(run 64a26dd9)."));
   CHECK(says(of_all, "Run by hand in the same minute: b at 2026-02-13T10:30:30Z, dispatched."));
