@@ -122,6 +122,21 @@ TEST_CASE("context: plan says in words what is read, and each reason in full", "
   CHECK_THAT(shown, !Contains("declared") && !Contains("left_out") && !Contains("buffer"));
 }
 
+TEST_CASE("context: run and logs tell what the run could not read", "[e2e][context]") {
+  const reading_home h("[\"@README.md\", \"@gone.md\"]");
+  const std::string told =
+      "! gone.md could not be read (no such file or directory); the run goes on without it\n";
+  const auto run = h.home.run({"run", "reader"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK_THAT(run.err, Contains(told) && !Contains("README.md could not"));
+  CHECK_THAT(h.home.run({"logs", "reader"}).err, Contains(told));
+  CHECK_THAT(h.home.run({"explain", "reader"}).out,
+             Contains("1 text in addition to its instructions; 1 more could not be read."));
+  h.write("gone.md", "here again\n");
+  CHECK_THAT(h.home.run({"run", "reader"}).err, !Contains("could not be read"));
+}
+
 TEST_CASE("context: plan tells how to give files only to who reads a prompt", "[e2e][context]") {
   const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
                           "      - {agent_id: a, executor: {type: command, argv: [date]}}\n"
