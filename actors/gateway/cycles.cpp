@@ -477,6 +477,7 @@ void get_why(exchange_ptr x) {
   const auto& context = *x->self->state.parts.context;
   auto in = std::make_shared<plan::why_input>();
   in->kernel_id = kernel->kernel_id;
+  in->several_kernels = x->configuration->kernels.size() > 1;
   in->agent_id = x->query("agent");
   in->now = context.ports.clock->now();
   const auto* agent = in->agent_id.empty() ? nullptr : config::find_agent(*kernel, in->agent_id);

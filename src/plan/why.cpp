@@ -243,6 +243,23 @@ std::string in_the_past(std::string detail) {
   return detail;
 }
 
+/// Since when it was paused, as the planner noted it: "since TIME", ": REASON" behind it, and of
+/// the whole kernel "the kernel, " before it. Empty: the detail is another one, of quiet hours say.
+std::string since_when(std::string_view detail) {
+  constexpr std::string_view of_kernel = "the kernel, ";
+  const bool is_kernel = detail.starts_with(of_kernel);
+  if (is_kernel)
+    detail.remove_prefix(of_kernel.size());
+  if (!detail.starts_with("since "))
+    return {};
+  const auto end = detail.find(": "); // no time has a blank behind its colons
+  auto text = std::string{is_kernel ? "its kernel" : "it"} + " had been paused " +
+              std::string{detail.substr(0, end)};
+  if (end != detail.npos)
+    text += " (" + std::string{detail.substr(end + 2)} + ")";
+  return text;
+}
+
 std::string decision_sentence(const why_input& in, const decision_row& row) {
   const agent_decision& d = row.decision;
   if (is_kernel_voice(d.agent_id))
@@ -253,6 +270,8 @@ std::string decision_sentence(const why_input& in, const decision_row& row) {
   if (d.dispatched)
     return "Agent " + d.agent_id + " was dispatched" + where + detail + "." +
            end_sentence(run_of(in, row));
+  if (const auto since = d.reason == "paused" ? since_when(d.detail) : ""; !since.empty())
+    return "Agent " + d.agent_id + " was not dispatched" + where + " because " + since + ".";
   return "Agent " + d.agent_id + " was not dispatched" + where + " because " +
          std::string{phrase_of(d.reason)} + detail + ".";
 }
@@ -412,8 +431,9 @@ void say_next(std::vector<std::string>& out, const why_input& in, const facts& f
   for (const pause_record* p : f.pauses)
     if (p->agent_id.empty() || p->agent_id == in.agent_id) {
       is_paused = true;
-      out.push_back("It runs again after: boyd resume --kernel " + in.kernel_id +
-                    (p->agent_id.empty() ? "" : " --agent " + p->agent_id));
+      out.push_back("It runs again after: boyd resume" +
+                    (p->agent_id.empty() ? "" : " " + p->agent_id) +
+                    (in.several_kernels ? " --kernel " + in.kernel_id : ""));
     }
   if (is_paused)
     return;

@@ -115,7 +115,7 @@ TEST_CASE("context: plan says in words what is read, and each reason in full", "
   REQUIRE(h.home.run({"pause", "--agent", "reader", "--reason", "try"}).code == 0);
   const auto shown = boyd_run({"--home", h.home.path(), "plan", "reader"}, {{"COLUMNS", "80"}}).out;
   INFO(shown);
-  CHECK_THAT(shown, Contains("paused: try, the agent since ") && !Contains("the agent since 20"));
+  CHECK_THAT(shown, Contains("paused: since ") && Contains(": try") && !Contains("since 202"));
   CHECK_THAT(shown, Contains("complete") && Contains("boyd.yaml") && Contains("prompt\n") &&
                         Contains("all agents"));
   CHECK_THAT(shown, Contains(gone + ", not read:") && Contains("no such file"));

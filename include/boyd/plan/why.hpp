@@ -21,8 +21,9 @@ result<utc_time> end_of_moment(std::string_view rfc3339);
 /// The rows that `boyd why [AGENT] [--at TIME]` answers from.
 struct why_input {
   std::string kernel_id;
-  std::string agent_id;       ///< empty: the question is about the kernel
-  std::optional<utc_time> at; ///< empty: the latest slot
+  bool several_kernels = false; ///< so a command has to name this one
+  std::string agent_id;         ///< empty: the question is about the kernel
+  std::optional<utc_time> at;   ///< empty: the latest slot
   utc_time now{};
   std::vector<occurrence> occurrences; ///< any order
   /// Any order. Those of other agents tell no more than that their cycle did decide.

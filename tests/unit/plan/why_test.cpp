@@ -392,8 +392,10 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(says(answer, "Kernel default has been paused since 2026-02-13T09:00:00Z: holiday."));
   CHECK(says(answer, "Agent a has been paused since 2026-02-13T09:30:00Z: broken."));
   CHECK(says(answer, "Quiet hours until 2026-02-14T05:00:00Z: night."));
-  CHECK(says(answer, "It runs again after: boyd resume --kernel default"));
-  CHECK(answer.sentences.back() == "It runs again after: boyd resume --kernel default --agent a");
+  CHECK(says(answer, "It runs again after: boyd resume"));
+  CHECK(answer.sentences.back() == "It runs again after: boyd resume a");
+  in.several_kernels = true;
+  CHECK(explain_why(in).sentences.back() == "It runs again after: boyd resume a --kernel default");
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
   CHECK(says(explain_why(in),
              "Agent a has been paused since 2026-02-13T09:30:00Z: no reason given."));
@@ -408,6 +410,24 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(json["agent_id"] == "a");
   CHECK(json["decisions"][0]["reason"] == "running");
   CHECK(json["sentences"].size() == answer.sentences.size());
+}
+
+TEST_CASE("why: since when an agent was paused, and why") {
+  auto in = history();
+  in.agent_id = "a";
+  const auto because = [&](const char* detail) {
+    in.decisions = {decided("c2", "a", "paused", detail, "2026-02-13T10:20:01Z")};
+    const auto sentence = explain_why(in).sentences.front();
+    return sentence.substr(sentence.find(" because "));
+  };
+  CHECK(because("since 2026-02-13T09:30:00Z: weekend: all of it") ==
+        " because it had been paused since 2026-02-13T09:30:00Z (weekend: all of it).");
+  CHECK(because("since 2026-02-13T09:30:00Z") ==
+        " because it had been paused since 2026-02-13T09:30:00Z.");
+  CHECK(because("the kernel, since 2026-02-13T09:30:00Z: holiday") ==
+        " because its kernel had been paused since 2026-02-13T09:30:00Z (holiday).");
+  CHECK(because("night until 2026-02-13T11:00:00Z") ==
+        " because it was paused (night until 2026-02-13T11:00:00Z).");
 }
 
 TEST_CASE("why: bad bytes in a reason do not break the answer") {
