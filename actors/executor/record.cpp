@@ -406,8 +406,11 @@ std::string prompt_without_items(const executor_state& s) {
          "\n" + s.skills + "\n" + frame;
 }
 
-/// What the model, or the program, said: of an answer by a schema also what stood beside it.
+/// What the model, or the program, said: of an answer by a schema also what stood beside it; of
+/// what a program prints nothing that is its context once more.
 std::string answer_of(const executor_state& s, const run_outcome& outcome) {
+  if (!std::holds_alternative<config::chat_executor>(s.order.agent->run))
+    return context::without_echo(outcome.output, config::redact_text(s.block.text, s.secrets));
   return s.record->said.empty() ? outcome.output : s.record->said + "\n" + outcome.output;
 }
 

@@ -22,7 +22,7 @@ constexpr std::size_t rows_of_a_cycle = 4096;
 constexpr std::size_t why_decisions = 500;
 /// Runs of one agent by hand, one after another, that an answer about another agent or about the
 /// kernel looks behind.
-constexpr std::size_t why_occurrences = 50;
+constexpr std::size_t why_occurrences = 100;
 
 /// What the row could not tell, because it went wrong after the row was written.
 json problems_of(const cycle_record& c, const result<store::get_facts::reply>& facts) {
@@ -137,8 +137,12 @@ void read_why_runs(const exchange_ptr& x, const why_ptr& in) {
     op.limit = why_decisions;
     asked.push_back(request.add(std::move(op)));
   };
-  if (!in->decisions.empty())
-    add(in->decisions.front().cycle_id);
+  std::vector<std::string> cycles;
+  for (const auto& row : in->decisions)
+    if (std::ranges::find(cycles, row.cycle_id) == cycles.end())
+      cycles.push_back(row.cycle_id);
+  for (const auto& cycle_id : cycles)
+    add(cycle_id);
   if (in->by_hand)
     add(in->by_hand->cycle_id);
   if (asked.empty())
@@ -152,12 +156,6 @@ void read_why_runs(const exchange_ptr& x, const why_ptr& in) {
                          in->runs.insert(in->runs.end(), rows->begin(), rows->end());
                      reply_why(x, in);
                    });
-}
-
-/// The newest cycle was asked for by a person, and had nothing to say about the agent.
-bool is_of_another_agent(const plan::why_input& in, const store::list_decisions::reply& rows) {
-  return in.at && !in.agent_id.empty() && rows.empty() && in.occurrences.size() > 1 &&
-         in.occurrences.front().trigger != plan::schedule_trigger;
 }
 
 /// The newest cycle was a run of one agent of several: it tells nothing of the kernel.
@@ -187,6 +185,71 @@ void read_why_others(const exchange_ptr& x, const why_ptr& in) {
             });
 }
 
+/// About the kernel at a time: all that the cycle decided which answers.
+void read_why_slot(const exchange_ptr& x, const why_ptr& in) {
+  const auto* slot = plan::cycles_asked_about(*in).slot;
+  if (slot == nullptr || slot->cycle_id.empty() || !in->agent_id.empty())
+    return read_why_runs(x, in);
+  store::list_decisions op;
+  op.kernel_id = in->kernel_id;
+  op.cycle_id = slot->cycle_id;
+  op.limit = why_decisions;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, in, id = slot->cycle_id](result<store::list_decisions::reply> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              std::erase_if(in->decisions, [&](const auto& row) { return row.cycle_id == id; });
+              in->decisions.insert(in->decisions.end(), rows->begin(), rows->end());
+              read_why_runs(x, in);
+            });
+}
+
+/// Of a question about a time: what the cycles down to the schedule's newest decided, of each the
+/// decision about the agent and so many that it is known whether it was about one agent alone.
+void read_why_moment(const exchange_ptr& x, const why_ptr& in) {
+  store_request request;
+  std::vector<store_ticket<store::list_decisions>> asked;
+  const auto add = [&](const std::string& cycle_id, const std::string& agent_id) {
+    store::list_decisions op;
+    op.kernel_id = in->kernel_id;
+    op.agent_id = agent_id;
+    op.cycle_id = cycle_id;
+    op.limit = agent_id.empty() ? 2 : 1;
+    asked.push_back(request.add(std::move(op)));
+  };
+  for (const auto& row : in->occurrences) { // the newest first
+    if (!row.cycle_id.empty()) {
+      add(row.cycle_id, "");
+      if (!in->agent_id.empty())
+        add(row.cycle_id, in->agent_id);
+    }
+    if (row.trigger == plan::schedule_trigger)
+      break;
+  }
+  if (asked.empty())
+    return reply_why(x, in);
+  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
+                   [x, in, asked](result<store_reply> r) {
+                     if (!r)
+                       return x->fail_with(r.error());
+                     const auto is_known = [&](const store::list_decisions::row& row) {
+                       return std::ranges::any_of(in->decisions, [&](const auto& known) {
+                         return known.cycle_id == row.cycle_id &&
+                                known.decision.agent_id == row.decision.agent_id;
+                       });
+                     };
+                     for (const auto& one : asked) {
+                       const auto rows = one.of(*r);
+                       if (!rows)
+                         return x->fail_with(rows.error());
+                       for (const auto& row : *rows)
+                         if (!is_known(row))
+                           in->decisions.push_back(row);
+                     }
+                     read_why_slot(x, in);
+                   });
+}
+
 /// The decisions that explain_why looks at: those of the slot's cycle; of an agent, when no time is
 /// given, its newest.
 void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
@@ -194,7 +257,7 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
   op.kernel_id = in->kernel_id;
   op.agent_id = in->agent_id;
   op.limit = why_decisions;
-  if (in->at || in->agent_id.empty()) {
+  if (in->agent_id.empty()) {
     op.cycle_id = in->occurrences.empty() ? "" : in->occurrences.front().cycle_id;
     if (op.cycle_id.empty())
       return read_why_runs(x, in);
@@ -205,10 +268,6 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
             [x, in](result<store::list_decisions::reply> rows) {
               if (!rows)
                 return x->fail_with(rows.error());
-              if (is_of_another_agent(*in, *rows)) {
-                in->occurrences.erase(in->occurrences.begin());
-                return read_why_decisions(x, in);
-              }
               if (is_run_by_hand(*x, *in, *rows)) {
                 if (!in->by_hand)
                   in->by_hand = rows->front();
@@ -225,7 +284,7 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
 /// The slot in question first: its decisions may be far behind the newest.
 void read_why(const exchange_ptr& x, const why_ptr& in) {
   store_request request;
-  const bool passes_others = in->at.has_value() != in->agent_id.empty();
+  const bool passes_others = in->at || in->agent_id.empty();
   const auto slot = request.add(store::list_occurrences{in->kernel_id, in->at.value_or(in->now),
                                                         passes_others ? why_occurrences : 1});
   const auto pauses = request.add(store::list_pauses{in->kernel_id});
@@ -237,6 +296,8 @@ void read_why(const exchange_ptr& x, const why_ptr& in) {
                        in->occurrences = std::move(*rows);
                      if (auto rows = pauses.of(*r))
                        in->pauses = std::move(*rows);
+                     if (in->at)
+                       return read_why_moment(x, in);
                      read_why_decisions(x, in);
                    });
 }
@@ -416,6 +477,7 @@ void get_why(exchange_ptr x) {
   const auto& context = *x->self->state.parts.context;
   auto in = std::make_shared<plan::why_input>();
   in->kernel_id = kernel->kernel_id;
+  in->several_kernels = x->configuration->kernels.size() > 1;
   in->agent_id = x->query("agent");
   in->now = context.ports.clock->now();
   const auto* agent = in->agent_id.empty() ? nullptr : config::find_agent(*kernel, in->agent_id);
@@ -429,10 +491,15 @@ void get_why(exchange_ptr x) {
   }
   if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones)) {
     in->next_slot = rule->next_after(in->now);
-    in->expected_slot = rule->latest_at_or_before(in->at.value_or(in->now));
+    // A minute that is asked about may have begun and not be over.
+    const auto until = std::min(in->at.value_or(in->now), in->now);
+    in->expected_slot = rule->latest_at_or_before(until);
     if (in->own_schedule)
-      if (auto own = plan::schedule_rule::make(*agent->when, *context.ports.zones))
+      if (auto own = plan::schedule_rule::make(*agent->when, *context.ports.zones)) {
         in->next_agent_slot = own->next_after(in->now);
+        in->agent_schedule = agent->when->expression;
+        in->agent_due = own->latest_at_or_before(until);
+      }
     if (in->next_agent_slot)
       in->next_agent_cycle = rule->next_after(*in->next_agent_slot - milliseconds{1});
   }

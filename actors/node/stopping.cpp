@@ -102,7 +102,10 @@ void shut_down(self_pointer self, milliseconds grace) {
   give_up_reload(self);
   s.shell->hold();
   if (!s.context->passive)
-    spdlog::info("node: stopping; running attempts have {} to finish", format_duration(grace));
+    spdlog::info("node: stopping{}",
+                 s.context->scheduled
+                     ? "; running attempts have " + format_duration(grace) + " to finish"
+                     : std::string());
   const bool asked = stop_taking_work(self, grace, [self](result<drained> r) {
     if (!r)
       spdlog::warn("node: the dispatchers did not finish: {}", to_string(r.error()));

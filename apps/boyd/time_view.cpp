@@ -143,7 +143,8 @@ void tell_of_yesterday(const std::string& written, const std::string& read) {
     print_note(written + " of today is still to come; this is about " + day(*t) + " " + written);
 }
 
-/// A day means its last cycle, today the latest one; a moment that has begun is not to come.
+/// A day means its last cycle, today the latest one; a moment that has begun is not to come, and a
+/// minute stays whole.
 void read_begun(std::string& text, const std::string& written) {
   constexpr auto nearly_a_day = std::chrono::hours{22};
   const auto span = plan::parse_human_time(written, now(), zone());
@@ -151,7 +152,7 @@ void read_begun(std::string& text, const std::string& written) {
     return;
   if (span->last - span->first > nearly_a_day)
     print_note(written + " has no time, so this is about the last cycle of it");
-  if (span->last > now())
+  if (span->last > now() && span->last - span->first > std::chrono::minutes{1})
     text = format_rfc3339(now(), true);
 }
 

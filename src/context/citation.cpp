@@ -187,6 +187,20 @@ run_set runs_in(std::string_view text) {
 
 } // namespace
 
+std::string without_echo(std::string_view answer, std::string_view shown) {
+  shown = trim(shown);
+  if (shown.empty())
+    return std::string(answer);
+  std::string rest;
+  std::size_t from = 0;
+  for (auto at = answer.find(shown); at != answer.npos; at = answer.find(shown, from)) {
+    rest.append(answer, from, at - from);
+    rest += '\n'; // what stood before and behind it are two lines
+    from = at + shown.size();
+  }
+  return rest.append(answer, from);
+}
+
 std::vector<citation> find_citations(std::string_view answer, const std::vector<citable>& items) {
   collector to(items);
   for (const auto line : split(answer, '\n'))

@@ -28,9 +28,8 @@ std::optional<hold> held_by_pause(const std::string& kernel_id, const std::strin
   for (const pause_record& p : in.pauses) {
     if (p.kernel_id != kernel_id || (!p.agent_id.empty() && p.agent_id != agent_id))
       continue;
-    const std::string what = p.agent_id.empty() ? "the kernel" : "the agent";
-    return hold{"paused", (p.reason.empty() ? "" : p.reason + ", ") + what + " since " +
-                              format_rfc3339(p.since)};
+    return hold{"paused", std::string{p.agent_id.empty() ? "the kernel, " : ""} + "since " +
+                              format_rfc3339(p.since) + (p.reason.empty() ? "" : ": " + p.reason)};
   }
   return std::nullopt;
 }
@@ -44,9 +43,10 @@ std::optional<hold> held_by_quiet_hours(const plan_input& in) {
 std::optional<hold> held_by_run(const std::string& agent_id, const plan_input& in) {
   for (const dispatch& d : in.latest)
     if (d.agent_id == agent_id && !is_final(d.status))
-      return hold{"running",
-                  "run " + d.dispatch_id + " of cycle " + d.cycle_id +
-                      (d.status == dispatch_status::pending ? " has not started" : " is running")};
+      return hold{"running", "run " + d.dispatch_id + " of cycle " + d.cycle_id +
+                                 (d.status == dispatch_status::pending ? " has not started"
+                                  : d.fence > 1                        ? " is running again"
+                                                                       : " is running")};
   return std::nullopt;
 }
 

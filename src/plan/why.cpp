@@ -43,6 +43,7 @@ std::string_view phrase_of(std::string_view reason) {
 /// What the rows say about the question, picked out once for both forms of the answer.
 struct facts {
   const occurrence* slot = nullptr;
+  std::vector<const occurrence*> by_hand; ///< in the same minute, besides the slot
   std::optional<utc_time> unrecorded; ///< a slot the schedule had, newer than all that is recorded
   std::optional<utc_time> no_slot_at; ///< the minute asked for, where the schedule had none
   bool before_home = false;           ///< what is asked about was before this home was made
@@ -51,13 +52,57 @@ struct facts {
   std::vector<const pause_record*> pauses;
 };
 
-const occurrence* slot_in_question(const why_input& in, utc_time until) {
-  const occurrence* newest = nullptr;
-  for (const occurrence& row : in.occurrences)
-    if (row.kernel_id == in.kernel_id && row.scheduled_at <= until &&
-        (!newest || row.scheduled_at > newest->scheduled_at))
-      newest = &row;
-  return newest;
+/// Whether a time means its whole minute.
+bool is_whole_minute(utc_time at) {
+  using std::chrono::minutes;
+  return at + milliseconds{1} == std::chrono::floor<minutes>(at) + minutes{1};
+}
+
+/// Where what is meant by a time begins.
+utc_time begin_of_moment(utc_time at) {
+  if (is_whole_minute(at))
+    return std::chrono::floor<std::chrono::minutes>(at);
+  return std::chrono::floor<seconds>(at);
+}
+
+bool is_of_schedule(const occurrence& row) {
+  return row.trigger == schedule_trigger;
+}
+
+/// Whether a cycle can answer a question about the agent at a time.
+bool concerns_agent(const why_input& in, const occurrence& row) {
+  if (is_of_schedule(row))
+    return true;
+  if (row.cycle_id.empty())
+    return false;
+  std::size_t others = 0;
+  for (const decision_row& d : in.decisions) {
+    if (d.cycle_id != row.cycle_id)
+      continue;
+    if (d.decision.agent_id == in.agent_id)
+      return true;
+    ++others;
+  }
+  return others > 1;
+}
+
+/// A run of one agent, or a request that began no cycle: it tells little of the kernel.
+bool is_run_of_one(const why_input& in, const occurrence& row) {
+  return !is_of_schedule(row) &&
+         (row.cycle_id.empty() ||
+          std::ranges::count(in.decisions, row.cycle_id, &decision_row::cycle_id) == 1);
+}
+
+/// How well a cycle answers a question about a time: the highest is taken, of equals the newest.
+int rank_of(const why_input& in, const occurrence& row, utc_time at) {
+  const bool in_minute = row.scheduled_at >= std::chrono::floor<std::chrono::minutes>(at);
+  if (!is_whole_minute(at) && row.scheduled_at >= begin_of_moment(at))
+    return 3;
+  if (in_minute && is_of_schedule(row))
+    return 2;
+  if (!in_minute && in.agent_id.empty() && is_run_of_one(in, row))
+    return 0;
+  return 1;
 }
 
 std::vector<const decision_row*> decisions_in_question(const why_input& in,
@@ -79,7 +124,9 @@ std::vector<const decision_row*> decisions_in_question(const why_input& in,
 
 facts gather(const why_input& in) {
   facts f;
-  f.slot = slot_in_question(in, in.at.value_or(in.now));
+  auto asked = cycles_asked_about(in);
+  f.slot = asked.slot;
+  f.by_hand = std::move(asked.by_hand);
   f.decisions = decisions_in_question(in, f.slot);
   for (const pause_record& p : in.pauses)
     if (p.kernel_id == in.kernel_id &&
@@ -97,7 +144,7 @@ facts gather(const why_input& in) {
   }
   const auto wanted = in.at ? in.at : f.unrecorded;
   f.before_home = !f.slot && in.node_since && wanted && *wanted < *in.node_since;
-  f.in_future = in.at && std::chrono::floor<seconds>(*in.at) > in.now;
+  f.in_future = in.at && begin_of_moment(*in.at) > in.now;
   return f;
 }
 
@@ -196,6 +243,23 @@ std::string in_the_past(std::string detail) {
   return detail;
 }
 
+/// Since when it was paused, as the planner noted it: "since TIME", ": REASON" behind it, and of
+/// the whole kernel "the kernel, " before it. Empty: the detail is another one, of quiet hours say.
+std::string since_when(std::string_view detail) {
+  constexpr std::string_view of_kernel = "the kernel, ";
+  const bool is_kernel = detail.starts_with(of_kernel);
+  if (is_kernel)
+    detail.remove_prefix(of_kernel.size());
+  if (!detail.starts_with("since "))
+    return {};
+  const auto end = detail.find(": "); // no time has a blank behind its colons
+  auto text = std::string{is_kernel ? "its kernel" : "it"} + " had been paused " +
+              std::string{detail.substr(0, end)};
+  if (end != detail.npos)
+    text += " (" + std::string{detail.substr(end + 2)} + ")";
+  return text;
+}
+
 std::string decision_sentence(const why_input& in, const decision_row& row) {
   const agent_decision& d = row.decision;
   if (is_kernel_voice(d.agent_id))
@@ -206,6 +270,8 @@ std::string decision_sentence(const why_input& in, const decision_row& row) {
   if (d.dispatched)
     return "Agent " + d.agent_id + " was dispatched" + where + detail + "." +
            end_sentence(run_of(in, row));
+  if (const auto since = d.reason == "paused" ? since_when(d.detail) : ""; !since.empty())
+    return "Agent " + d.agent_id + " was not dispatched" + where + " because " + since + ".";
   return "Agent " + d.agent_id + " was not dispatched" + where + " because " +
          std::string{phrase_of(d.reason)} + detail + ".";
 }
@@ -215,9 +281,7 @@ constexpr milliseconds start_time = 1min;
 
 /// The moment asked for: of a minute or a second that is meant whole, its begin.
 std::string asked_moment(utc_time at) {
-  const utc_time minute = std::chrono::floor<std::chrono::minutes>(at);
-  const bool is_whole = at + milliseconds{1} == minute + std::chrono::minutes{1};
-  return format_rfc3339(is_whole ? minute : at);
+  return format_rfc3339(begin_of_moment(at));
 }
 
 /// Why the ledger has nothing of a slot that the schedule had.
@@ -245,22 +309,77 @@ std::optional<std::string> reason_of_nothing(const why_input& in, const facts& f
   return std::nullopt;
 }
 
+/// The cycle in question decided about others: the agent was not there.
+bool was_unknown(const why_input& in, const facts& f) {
+  if (!f.slot || f.slot->cycle_id.empty() || !f.decisions.empty())
+    return false;
+  const auto others = std::ranges::count(in.decisions, f.slot->cycle_id, &decision_row::cycle_id);
+  return others > 1 || (others == 1 && is_of_schedule(*f.slot));
+}
+
 /// Why a cycle, or one that was not, decided nothing about the agent.
 std::string reason_of_absence(const why_input& in, const facts& f) {
+  const auto is_until_then = [&](const occurrence& row) {
+    return in.at && row.kernel_id == in.kernel_id && row.scheduled_at <= *in.at;
+  };
+  if (!f.slot && std::ranges::any_of(in.occurrences, is_until_then))
+    return "no cycle was about it until then";
   if (!f.slot)
     return "kernel " + in.kernel_id + " has had no cycle" + (in.at ? " until then" : "");
   const auto when = format_rfc3339(f.slot->scheduled_at);
   if (f.slot->cycle_id.empty())
     return end_of_slot(*f.slot);
-  const auto others = std::ranges::count(in.decisions, f.slot->cycle_id, &decision_row::cycle_id);
-  if (others > 1 || (others == 1 && f.slot->trigger == schedule_trigger))
-    return in.at ? "it was not in boyd.yaml in the cycle of " + when
-                 : "it was added after the cycle of " + when;
-  if (others == 1)
+  if (was_unknown(in, f))
+    return "it was added after the cycle of " + when;
+  if (std::ranges::find(in.decisions, f.slot->cycle_id, &decision_row::cycle_id) !=
+      in.decisions.end())
     return "the cycle asked for at " + when + " was about another agent";
   return f.slot->state == occurrence_state::open
              ? "the cycle of " + when + " has just begun"
              : "the cycle of " + when + " did not decide about it";
+}
+
+/// That the agent was not there at the time asked for, and whether it would have been due.
+void say_unknown(std::vector<std::string>& out, const why_input& in, utc_time at) {
+  const auto when = asked_moment(at);
+  out.push_back("Agent " + in.agent_id + " was not in boyd.yaml at " + when + ".");
+  if (!in.agent_schedule.empty() &&
+      (!in.agent_due || *in.agent_due < std::chrono::floor<std::chrono::minutes>(at)))
+    out.push_back("Its schedule (" + in.agent_schedule + ") has no run at " + when + ".");
+}
+
+/// "2026-02-13T10:15:20Z, done (run 64a26dd9)"; of the kernel with the agent in front.
+std::string told_briefly(const why_input& in, const occurrence& row, const decision_row& made) {
+  constexpr std::size_t short_id = 8;
+  auto text = in.agent_id.empty() ? made.decision.agent_id + " at " : std::string{};
+  text += format_rfc3339(row.scheduled_at) + ", ";
+  if (!made.decision.dispatched)
+    return text + "not started because " + std::string{phrase_of(made.decision.reason)};
+  const dispatch* run = run_of(in, made);
+  if (run == nullptr)
+    return text + "dispatched";
+  const auto& id = run->dispatch_id;
+  const auto dash = id.rfind('-');
+  const auto begin = dash == std::string::npos ? 0 : dash + 1;
+  return text + std::string{name_of(run->status)} + " (run " + id.substr(begin, short_id) + ")";
+}
+
+/// The decisions of cycles that were asked for by hand in the same minute, each with its cycle.
+std::vector<std::pair<const occurrence*, const decision_row*>> made_by_hand(const why_input& in,
+                                                                            const facts& f) {
+  std::vector<std::pair<const occurrence*, const decision_row*>> all;
+  for (const occurrence* row : f.by_hand)
+    for (const decision_row& made : in.decisions)
+      if (!row->cycle_id.empty() && made.cycle_id == row->cycle_id &&
+          !is_kernel_voice(made.decision.agent_id) &&
+          (in.agent_id.empty() || made.decision.agent_id == in.agent_id))
+        all.emplace_back(row, &made);
+  return all;
+}
+
+void say_same_minute(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  for (const auto& [row, made] : made_by_hand(in, f))
+    out.push_back("Run by hand in the same minute: " + told_briefly(in, *row, *made) + ".");
 }
 
 void say_past_of_agent(std::vector<std::string>& out, const why_input& in, const facts& f) {
@@ -268,7 +387,9 @@ void say_past_of_agent(std::vector<std::string>& out, const why_input& in, const
                      (in.at ? " did not run at " + asked_moment(*in.at) : " has not run yet") +
                      ": ";
   const auto nothing = reason_of_nothing(in, f);
-  if (f.decisions.empty())
+  if (f.decisions.empty() && !nothing && in.at && was_unknown(in, f))
+    say_unknown(out, in, *in.at);
+  else if (f.decisions.empty())
     out.push_back(begin + nothing.value_or(reason_of_absence(in, f)) + ".");
   else if (nothing && in.at)
     out.push_back(begin + *nothing + ".");
@@ -276,6 +397,7 @@ void say_past_of_agent(std::vector<std::string>& out, const why_input& in, const
     out.push_back(decision_sentence(in, *row));
   if (in.at && f.slot && f.slot->trigger != schedule_trigger && !f.decisions.empty())
     out.push_back("That cycle was asked for by hand, not by the schedule.");
+  say_same_minute(out, in, f);
   if (nothing && !in.at && !f.decisions.empty())
     out.push_back("It has not run since: " + *nothing + ".");
 }
@@ -298,6 +420,7 @@ void say_past_of_kernel(std::vector<std::string>& out, const why_input& in, cons
                   ".");
   for (const decision_row* row : f.decisions)
     out.push_back(decision_sentence(in, *row));
+  say_same_minute(out, in, f);
   if (in.by_hand)
     out.push_back("Run by hand since then: " + decision_sentence(in, *in.by_hand));
 }
@@ -308,8 +431,9 @@ void say_next(std::vector<std::string>& out, const why_input& in, const facts& f
   for (const pause_record* p : f.pauses)
     if (p->agent_id.empty() || p->agent_id == in.agent_id) {
       is_paused = true;
-      out.push_back("It runs again after: boyd resume --kernel " + in.kernel_id +
-                    (p->agent_id.empty() ? "" : " --agent " + p->agent_id));
+      out.push_back("It runs again after: boyd resume" +
+                    (p->agent_id.empty() ? "" : " " + p->agent_id) +
+                    (in.several_kernels ? " --kernel " + in.kernel_id : ""));
     }
   if (is_paused)
     return;
@@ -401,6 +525,9 @@ std::string to_json(const why_input& in, const facts& f,
   out["next_agent_cycle"] = time_or_null(in.next_agent_cycle);
   out["last_decided"] = time_or_null(in.last_decided);
   out["by_hand"] = in.by_hand ? decision_json(*in.by_hand, run_of(in, *in.by_hand)) : json(nullptr);
+  out["same_minute"] = json::array();
+  for (const auto& [row, made] : made_by_hand(in, f))
+    out["same_minute"].push_back(decision_json(*made, run_of(in, *made)));
   out["sentences"] = sentences;
   // Reasons are free text from rows: bad UTF-8 is replaced, for an answer must not throw.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -413,6 +540,33 @@ result<utc_time> end_of_moment(std::string_view rfc3339) {
   if (!t || rfc3339.find('.') != std::string_view::npos)
     return t;
   return *t + seconds{1} - milliseconds{1};
+}
+
+asked_cycles cycles_asked_about(const why_input& in) {
+  const utc_time until = in.at.value_or(in.now);
+  asked_cycles found;
+  int best = 0;
+  for (const occurrence& row : in.occurrences) {
+    if (row.kernel_id != in.kernel_id || row.scheduled_at > until ||
+        (in.at && !in.agent_id.empty() && !concerns_agent(in, row)))
+      continue;
+    const int rank = in.at ? rank_of(in, row, *in.at) : 0;
+    const bool is_better =
+        !found.slot || rank > best || (rank == best && row.scheduled_at > found.slot->scheduled_at);
+    if (!is_better)
+      continue;
+    found.slot = &row;
+    best = rank;
+  }
+  if (!in.at)
+    return found;
+  const utc_time minute = std::chrono::floor<std::chrono::minutes>(*in.at);
+  for (const occurrence& row : in.occurrences)
+    if (row.kernel_id == in.kernel_id && !is_of_schedule(row) && &row != found.slot &&
+        row.scheduled_at >= minute && row.scheduled_at <= until)
+      found.by_hand.push_back(&row);
+  std::ranges::stable_sort(found.by_hand, {}, &occurrence::scheduled_at);
+  return found;
 }
 
 why_answer explain_why(const why_input& in) {

@@ -175,16 +175,19 @@ std::string usage_of(const json& o) {
 std::string reading_line(const execution& e) {
   const auto* s = first_snapshot(e);
   std::int64_t shown = 0;
-  std::int64_t not_shown = 0;
+  std::int64_t unreadable = 0;
+  std::int64_t left_out = 0;
   if (s != nullptr)
     for (const auto& i : s->items)
-      ++(i.key.empty() ? not_shown : shown);
-  if (shown + not_shown == 0)
+      ++(!i.key.empty() ? shown : i.hash.empty() ? unreadable : left_out);
+  if (shown + unreadable + left_out == 0)
     return "- **What it was given:** only its instructions.\n";
   auto line = "- **What it was given:** " + counted(shown, "text", "texts") +
               " in addition to its instructions";
-  if (not_shown > 0)
-    line += "; " + std::to_string(not_shown) + " more were unreadable or did not fit";
+  if (unreadable > 0)
+    line += "; " + std::to_string(unreadable) + " more could not be read";
+  if (left_out > 0)
+    line += "; " + std::to_string(left_out) + " more did not fit";
   if (e.cited)
     line += ". Its answer cited " +
             counted(static_cast<std::int64_t>(e.cited->valid.size()), "text", "texts");

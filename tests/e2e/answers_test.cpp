@@ -170,10 +170,8 @@ TEST_CASE("a refused cycle is one error object, and its hint names the kernel", 
   CHECK(r.code == 5);
   CHECK(r.json()["schema"] == "boyd.error/1");
   CHECK(r.json()["error"]["code"] == "locked");
-  CHECK_THAT(r.json()["error"]["what"].get<std::string>(),
-             Contains("no cycle was started: the kernel is paused (later); to end the pause: boyd "
-                      "resume --kernel two"));
-  CHECK(r.json()["error"]["next"] == "see: boyd why --kernel two");
+  CHECK(r.json()["error"]["what"] == "no cycle was started: the kernel is paused (later)");
+  CHECK(r.json()["error"]["next"] == "boyd resume --kernel two");
 }
 
 TEST_CASE("every verb's help names the options that it shares with all others", "[e2e]") {

@@ -141,6 +141,8 @@ TEST_CASE("backup: what is in one is shown without restoring it", "[e2e][backup]
   const auto refused = nowhere.run({"restore", "--check", place.file("bad.tar")});
   CHECK(refused.code == 1);
   CHECK_THAT(refused.err, Contains("differs from the original"));
+  CHECK_THAT(nowhere.run({"restore", "--check", place.file("gone.tar")}).err,
+             Contains("boyd: there is no such file: " + place.file("gone.tar")));
   CHECK_FALSE(fs::exists(place.file("none")));
   for (const auto& entry : fs::directory_iterator(fs::path(home.path()).parent_path()))
     CHECK_THAT(entry.path().filename().string(), !Contains("checking"));

@@ -50,6 +50,7 @@ TEST_CASE("words that people try lead to the verb that does it", "[e2e]") {
   CHECK_THAT(boyd_run({"agents", "disk"}).err, Contains("did you mean: boyd agents show disk\n"));
   CHECK_THAT(boyd_run({"state", "disk"}).err, !Contains("show disk"));
   CHECK_THAT(boyd_run({"cost", "today"}).err, Contains("did you mean: boyd cost --from today\n"));
+  CHECK_THAT(boyd_run({"cost", "reader"}).err, Contains("did you mean: boyd cost --by agent\n"));
   CHECK_THAT(boyd_run({"next", "disk", "3"}).err, Contains("did you mean -n 3?"));
   CHECK_THAT(boyd_run({"dispatches", "ls", "--status", "faild"}).err,
              Contains("did you mean failed?"));

@@ -120,6 +120,9 @@ TEST_CASE("case A6: nor do two homes with one node stand side by side on the emb
                       "\n  next: to use this copy beside the original:\n      rm " + copy +
                       "/run/node_id\n    if you moved the home here:\n      rm " + home.path() +
                       "/run/node_id\n"));
+  // The log of a node in the background has whole lines, whatever the terminal's width.
+  CHECK(boyd_run({"--home", copy, "node", "--background"}, {{"COLUMNS", "80"}}).code == 4);
+  CHECK_THAT(read_file(copy + "/run/node.log"), Contains("boyd: " + told + "\n"));
   const auto background = boyd_run({"--home", copy, "node", "--background"});
   CHECK(background.code == 4);
   CHECK_THAT(background.err, Contains("\n        rm " + copy + "/run/node_id\n") &&

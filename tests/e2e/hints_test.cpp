@@ -33,9 +33,9 @@ TEST_CASE("hints repeat the home of the command line, so that they work as they 
   CHECK(with_home({"reload", "--json"}).json()["error"]["next"] ==
         "start the node: " + named + "node");
   CHECK_THAT(home.run({"reload"}).err, Contains("next: start the node: boyd node"));
-  // In the sentence of an error, too.
+  // Of a refused cycle, too.
   REQUIRE(home.run({"pause"}).code == 0);
-  CHECK_THAT(with_home({"cycle"}).err, Contains("to end the pause: " + named + "resume"));
+  CHECK_THAT(with_home({"cycle"}).err, Contains("next: " + named + "resume"));
   CHECK_THAT(with_home({"init", "--no-input"}).out, Contains("  " + named + "cycle "));
   CHECK_THAT(home.run({"init", "--no-input"}).out, Contains("\n  boyd cycle "));
 }

@@ -62,7 +62,7 @@ void check_runs(const home_of_boyd& home) {
   CHECK(paused.code == 5);
   CHECK(paused.out.empty());
   CHECK_THAT(paused.err, StartsWith("boyd: echo did not run: it is paused (try)\n  next: ") &&
-                             Contains("resume --agent echo"));
+                             Contains("resume echo"));
   CHECK(home.run({"resume", "--agent", "echo"}).code == 0);
 }
 

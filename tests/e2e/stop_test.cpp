@@ -46,6 +46,7 @@ TEST_CASE("boyd stop ends the node in order and waits for its end", "[e2e]") {
   REQUIRE(node.wait_for_stderr("ready: node "));
   const auto stopped = home.run({"stop", "--json"});
   INFO(stopped.err);
+  CHECK_THAT(stopped.out, !Contains("next node"));
   CHECK(stopped.code == 0);
   CHECK(stopped.json()["schema"] == "boyd.stop/1");
   CHECK(stopped.json()["pid"] == node.pid());
@@ -77,7 +78,8 @@ TEST_CASE("boyd stop waits for what runs, or cancels it", "[e2e]") {
   const auto stopped = home.run({"stop", "--now"});
   INFO(stopped.err);
   CHECK(stopped.code == 0);
-  CHECK_THAT(stopped.out, Contains("The node has stopped"));
+  CHECK_THAT(stopped.out, Contains("The node has stopped") &&
+                              Contains("1 run waits for the next node: boyd node\n"));
   CHECK(node.finish().code == 0);
   cycle.finish();
   // It was given back.

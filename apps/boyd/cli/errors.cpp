@@ -111,6 +111,8 @@ error unknown_verb(const std::string& word, const CLI::App& parent) {
     close = "show " + shell_word(word);
   if (parent.get_name() == "cost" && (word == "today" || word == "yesterday"))
     close = word == "today" ? "--from today" : "--from yesterday --to yesterday";
+  else if (parent.get_name() == "cost" && close.empty())
+    close = "--by agent"; // that is where one agent's are
   const auto prefix = is_first ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
   std::string next =
       close.empty() ? prefix + "--help lists the commands" : "did you mean: " + prefix + close;

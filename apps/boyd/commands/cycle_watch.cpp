@@ -215,7 +215,7 @@ std::optional<error> what_holds(client& c, const std::string& agent, const std::
       const auto reason = text_of(p, "reason");
       return held("paused" +
                       (reason.empty() ? "" : " (" + one_line(reason, reason_characters) + ")"),
-                  "boyd resume --agent " + of);
+                  "boyd resume " + of);
     }
   const auto newest =
       c.ask(get("/api/v1/dispatches",
@@ -256,9 +256,14 @@ int report_refusal(const json& answer, const arguments& args) {
   const auto reason = text_of(answer, "reason");
   const auto why =
       args.kernel.empty() ? std::string("see: boyd why") : "see: boyd why --kernel " + args.kernel;
-  return report({errc::locked, "no cycle was started: " + reason,
-                 running.empty() ? "" : "cycle " + running,
-                 reason == shutting_down ? "wait until the node has stopped, then try again" : why},
+  // Where the kernel itself says what helps, that is the next thing to do.
+  constexpr std::string_view remedy = "; to end the pause: ";
+  const auto at = reason.find(remedy);
+  const auto next = at != reason.npos         ? reason.substr(at + remedy.size())
+                    : reason == shutting_down ? "wait until the node has stopped, then try again"
+                                              : why;
+  return report({errc::locked, "no cycle was started: " + reason.substr(0, at),
+                 running.empty() ? "" : "cycle " + running, next},
                 args.json);
 }
 

@@ -5,6 +5,7 @@
 #include "../run_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
+#include "../unread_of_run.hpp"
 #include "asking.hpp"
 #include "commands.hpp"
 #include "turns.hpp"
@@ -148,6 +149,9 @@ class log_reader {
       say("attempt " + text_of(d, "attempt") + " of " + text_of(d, "max_attempts") + " begins");
     } else {
       say(is_earlier() ? headline_of_run(d, earlier_) : headline_of(d));
+      if (!is_earlier() && !args_.json)
+        for (const auto& each : unread_of_run(client_, d))
+          say("! " + each);
     }
     fence_ = fence;
   }

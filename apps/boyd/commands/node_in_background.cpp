@@ -24,6 +24,7 @@
 #include <optional>
 #include <spawn.h>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -84,6 +85,16 @@ std::string this_program() {
   return failed || ::access(path.c_str(), X_OK) != 0 ? "/proc/self/exe" : path;
 }
 
+/// The environment without the width of this terminal: lines of the log are not broken.
+std::vector<char*> without_columns() {
+  std::vector<char*> all;
+  for (char** one = environ; *one != nullptr; ++one)
+    if (!std::string_view(*one).starts_with("COLUMNS="))
+      all.push_back(*one);
+  all.push_back(nullptr);
+  return all;
+}
+
 result<pid_t> start(const place& where, const arguments& args) {
   std::vector<std::string> words{this_program(), "--home", where.home};
   if (where.has_own_config())
@@ -96,6 +107,7 @@ result<pid_t> start(const place& where, const arguments& args) {
   for (auto& w : words)
     argv.push_back(w.data());
   argv.push_back(nullptr);
+  auto env = without_columns();
   const auto log = where.layout().log();
   constexpr int append = O_WRONLY | O_CREAT | O_APPEND;
   constexpr mode_t private_file = 0600;
@@ -109,7 +121,7 @@ result<pid_t> start(const place& where, const arguments& args) {
   const auto own = ::umask(static_cast<mode_t>(user_umask()));
   pid_t pid = -1;
   const int failed =
-      ::posix_spawn(&pid, argv.front(), &files, attributes.get(), argv.data(), environ);
+      ::posix_spawn(&pid, argv.front(), &files, attributes.get(), argv.data(), env.data());
   ::umask(own);
   ::posix_spawn_file_actions_destroy(&files);
   if (failed != 0)

@@ -148,6 +148,10 @@ bool is_other_file(const std::string& path) {
 /// Unpacks the archive into `scratch` and checks all of it; `restored` is the home in it then.
 result<backup_manifest> unpack(const std::string& file, const scratch_folder& scratch,
                                place& restored) {
+  std::error_code unknown;
+  if (!fs::exists(file, unknown) && !unknown)
+    return fail(errc::not_found, "there is no such file: " + file, {},
+                "check the name; a backup is made by: boyd backup FILE");
   if (is_other_file(file))
     return fail(errc::corrupt, "this is not a Boyd backup", file,
                 "use a file made by: boyd backup");

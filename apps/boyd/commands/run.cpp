@@ -4,6 +4,7 @@
 #include "../json_view.hpp"
 #include "../run_view.hpp"
 #include "../terminal.hpp"
+#include "../unread_of_run.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 #include "cycle_watch.hpp"
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace boyd::app {
 
@@ -195,6 +197,8 @@ class one_run {
     if (!node_has_stopped_)
       shown_.wait_for_end(last_event_limit);
     finish_others();
+    const bool is_told = !args_.json && !node_has_stopped_;
+    const auto unread = is_told ? unread_of_run(client_, row) : std::vector<std::string>{};
     client_.close();
     if (args_.json) {
       json body{{"schema", "boyd.run/1"}, {"dispatch", row}};
@@ -206,6 +210,8 @@ class one_run {
     tell_others();
     if (auto output = text_of(row, "output"); !has_output_ && !output.empty())
       print(output + (output.ends_with('\n') ? "" : "\n"));
+    for (const auto& each : unread)
+      shown_.say("! " + each);
     const auto status = text_of(row, "status");
     if (status == "done" && args_.quiet)
       return exit_of(row);

@@ -1,5 +1,7 @@
 #include "../client.hpp"
+#include "../counted.hpp"
 #include "../exit_codes.hpp"
+#include "../hints.hpp"
 #include "../json_view.hpp"
 #include "../live_line.hpp"
 #include "../terminal.hpp"
@@ -75,6 +77,15 @@ result<adapters::lock_owner> ask_to_stop(const place& where, bool now, signal_wa
     if (answer.error().code != errc::not_found || steady::now() >= until)
       return fail(silent(**owner, answer.error().what));
   }
+}
+
+/// Runs that will wait for the next node: what has not begun, and with `now` what is cancelled, for
+/// it is given back. 0 when nobody answers.
+std::int64_t runs_left(const place& where, bool now) {
+  const auto answer = adapters::control_call(where.layout().control_socket(),
+                                             {"GET", "/api/v1/status", {}, {}}, answer_limit);
+  const auto queue = answer ? part_of(object_of(answer->body), "queue") : json::object();
+  return number_of(queue, "pending") + (now ? number_of(queue, "running") : 0);
 }
 
 /// What a node that stops waits for, as its status says; empty: it does not say.
@@ -155,6 +166,15 @@ result<void> wait_for_end(const place& where, const adapters::lock_owner& node,
   }
 }
 
+/// The last words of the command.
+void tell_end(const adapters::lock_owner& node, std::int64_t left, const arguments& args) {
+  std::string text = "The node has stopped (process " + std::to_string(node.pid) + ").";
+  if (left > 0)
+    text += " " + counted(left, "run") + (left == 1 ? " waits" : " wait") +
+            " for the next node: boyd node";
+  print(hint_lines(as_hint(text), 0, terminal_of_stdout(args)) + "\n");
+}
+
 /// Nothing: without a limit. Error: no duration.
 result<std::optional<milliseconds>> limit_of(const arguments& args) {
   if (args.timeout.empty())
@@ -177,6 +197,7 @@ int run_stop(const arguments& args) {
     return report(where.error(), args.json);
   if (auto there = require_home(*where); !there)
     return report(there.error(), args.json);
+  const auto left = runs_left(*where, args.now);
   const auto node = ask_to_stop(*where, args.now, signals);
   if (!node)
     return report(node.error(), args.json);
@@ -185,7 +206,7 @@ int run_stop(const arguments& args) {
   if (args.json)
     print(json{{"schema", "boyd.stop/1"}, {"stopped", true}, {"pid", node->pid}}.dump() + "\n");
   else if (!args.quiet)
-    print("The node has stopped (process " + std::to_string(node->pid) + ").\n");
+    tell_end(*node, left, args);
   return exit_code::ok;
 }
 

@@ -27,6 +27,10 @@ struct citation {
   bool operator==(const citation&) const = default;
 };
 
+/// The answer without each whole copy of a text that was shown: who prints its prompt again says
+/// nothing of what it used. White space at the ends of `shown` does not count; a part of it stays.
+std::string without_echo(std::string_view answer, std::string_view shown);
+
 /// The citations of an answer, each item and each invented text once, in the order of their first
 /// places: lines `[Reference] file: NAME (PATH)`, keys `[C2]` and `[C1, C3]`, and JSON
 /// `"used_context": [...]` with keys, ids, paths or names.

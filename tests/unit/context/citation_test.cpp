@@ -127,6 +127,23 @@ TEST_CASE("citations: the first item of a file stands for what tools read of it"
   CHECK_FALSE(judge_citations(find_citations(honest, read_twice), used).is_weak());
 }
 
+TEST_CASE("citations: a context that is printed again cites and uses nothing", "[context]") {
+  const std::string block = "\n\nCite what you use by its key, e.g. [C1].\n\n[C1] src/a.cpp\n" +
+                            items()[0].content + "\n\n[C2] docs/b.md\n" + items()[1].content + "\n";
+  const auto said = [&](const std::string& answer) { return without_echo(answer, block); };
+  const std::string echo = said("Count the hosts." + block);
+  CHECK(cited(echo).empty());
+  CHECK(find_used(echo, "a prompt", items(), {}).empty());
+  // Printed twice, and without the blank line at its end, as outputs are kept.
+  CHECK(cited(said(block + "and\n" + block.substr(0, block.size() - 1))).empty());
+  CHECK(cited(said(block + "2 rows, as [C2] says")) == indices{1});
+  // A part of it is a quotation.
+  CHECK(find_used(said("It says: " + items()[0].content), "a prompt", items(), {}) == indices{0});
+  CHECK(cited(said("[C1] src/a.cpp")) == indices{0});
+  CHECK(without_echo("as [C1] says", " \n") == "as [C1] says");
+  CHECK(without_echo("a, b and a", "a") == "\n, b \nnd \n");
+}
+
 TEST_CASE("citations: use is seen apart from the claim", "[context]") {
   const std::string copied =
       "I found that the lease of a row ends after thirty seconds unless its owner renews it.";

@@ -115,6 +115,10 @@ TEST_CASE("pending and running agents are skipped, ended ones run") {
   }
   in.latest = {latest("other", dispatch_status::running)};
   CHECK(reason_of(k, in) == "");
+  // Somebody has it repeated, or it is tried again.
+  in.latest = {latest("a", dispatch_status::running)};
+  in.latest[0].fence = 2;
+  CHECK(plan_static(k, in).decisions[0].detail.ends_with(" is running again"));
 }
 
 TEST_CASE("pauses of the kernel or the agent and quiet hours hold an agent back") {
@@ -124,9 +128,9 @@ TEST_CASE("pauses of the kernel or the agent and quiet hours hold an agent back"
   CHECK(reason_of(k, in) == "");
   in.pauses = {{"default", "a", "broken", in.now}};
   CHECK(reason_of(k, in) == "paused");
-  CHECK(plan_static(k, in).decisions[0].detail == "broken, the agent since 2026-02-13T10:00:00Z");
+  CHECK(plan_static(k, in).decisions[0].detail == "since 2026-02-13T10:00:00Z: broken");
   in.pauses = {{"default", "a", "", in.now}};
-  CHECK(plan_static(k, in).decisions[0].detail == "the agent since 2026-02-13T10:00:00Z");
+  CHECK(plan_static(k, in).decisions[0].detail == "since 2026-02-13T10:00:00Z");
   in.pauses = {{"default", "", "holiday", in.now}};
   CHECK(reason_of(k, in) == "paused");
   in.pauses.clear();

@@ -81,6 +81,102 @@ TEST_CASE("why: a cycle that was asked for by hand is not taken for one of the s
   CHECK(says(explain_why(in), by_hand));
 }
 
+namespace {
+
+/// A cycle of the schedule, and in its minute a refused request and a run of each agent by hand.
+plan::why_input busy_minute() {
+  auto in = history();
+  in.occurrences = {
+      slot("2026-02-13T10:30:30Z", occurrence_state::ran, "c3"),
+      slot("2026-02-13T10:30:20Z", occurrence_state::ran, "c2"),
+      slot("2026-02-13T10:30:10Z", occurrence_state::skipped, "", "the kernel is paused"),
+      slot("2026-02-13T10:30:00Z", occurrence_state::ran, "c1")};
+  for (std::size_t i = 0; i < 3; ++i)
+    in.occurrences[i].trigger = "manual";
+  in.decisions = {decided("c3", "b", "", "", "2026-02-13T10:30:30Z"),
+                  decided("c2", "a", "", "", "2026-02-13T10:30:20Z"),
+                  decided("c1", "a", "paused", "holiday", "2026-02-13T10:30:00Z"),
+                  decided("c1", "b", "", "", "2026-02-13T10:30:00Z")};
+  dispatch run;
+  run.dispatch_id = "01a22e21-74bc-7568-8c86-64a26dd9cf5a";
+  run.cycle_id = "c2";
+  run.agent_id = "a";
+  run.status = dispatch_status::done;
+  in.runs = {run};
+  in.at = at("2026-02-13T10:30:59.999Z");
+  return in;
+}
+
+} // namespace
+
+TEST_CASE("why: the schedule's cycle answers for its minute, and runs by hand stand behind it") {
+  auto in = busy_minute();
+  in.agent_id = "a";
+  const auto of_a = explain_why(in);
+  CHECK(of_a.sentences.at(0) == "Agent a was not dispatched in cycle c1 at 2026-02-13T10:30:00Z "
+                                "because it was paused (holiday).");
+  CHECK(of_a.sentences.at(1) ==
+        "Run by hand in the same minute: 2026-02-13T10:30:20Z, done (run 64a26dd9).");
+  CHECK_FALSE(says(of_a, "That cycle was asked for by hand, not by the schedule."));
+  const auto json = nlohmann::json::parse(of_a.json);
+  CHECK(json["slot"]["cycle_id"] == "c1");
+  REQUIRE(json["same_minute"].size() == 1);
+  CHECK(json["same_minute"][0]["cycle_id"] == "c2");
+  in.agent_id = "b";
+  CHECK(says(explain_why(in), "Run by hand in the same minute: 2026-02-13T10:30:30Z, dispatched."));
+  in.agent_id.clear();
+  const auto of_all = explain_why(in);
+  CHECK(of_all.sentences.at(0) == "Kernel default: the cycle of 2026-02-13T10:30:00Z ran as c1.");
+  CHECK(says(of_all, "Run by hand in the same minute: a at 2026-02-13T10:30:20Z, done "
+                     "(run 64a26dd9)."));
+  CHECK(says(of_all, "Run by hand in the same minute: b at 2026-02-13T10:30:30Z, dispatched."));
+}
+
+TEST_CASE("why: which of the cycles answers") {
+  auto in = busy_minute();
+  const auto answers = [&] {
+    const auto* found = plan::cycles_asked_about(in).slot;
+    return found == nullptr ? "none" : found->cycle_id;
+  };
+  CHECK(answers() == "c1");
+  in.agent_id = "a";
+  CHECK(answers() == "c1");
+  // A second that an answer has printed finds the cycle it was printed of.
+  in.at = at("2026-02-13T10:30:20.999Z");
+  CHECK(answers() == "c2");
+  in.at = at("2026-02-13T10:30:30.999Z");
+  CHECK(answers() == "c1"); // that was a run of b
+  // Without a cycle of the schedule it is the newest that the agent was in.
+  in.at = at("2026-02-13T10:30:59.999Z");
+  in.occurrences.pop_back();
+  CHECK(answers() == "c2");
+  CHECK(says(explain_why(in), "That cycle was asked for by hand, not by the schedule."));
+  in.agent_id = "b";
+  CHECK(answers() == "c3");
+  in.agent_id = "c";
+  CHECK(answers() == "none");
+  CHECK(explain_why(in).sentences.front() ==
+        "Agent c did not run at 2026-02-13T10:30:00Z: no cycle was about it until then.");
+  // By hand, but a cycle of all agents: it says that c was not there.
+  in.decisions.push_back(decided("c3", "a", "", "", "2026-02-13T10:30:30Z"));
+  CHECK(answers() == "c3");
+  CHECK(explain_why(in).sentences.front() ==
+        "Agent c was not in boyd.yaml at 2026-02-13T10:30:00Z.");
+}
+
+TEST_CASE("why: of the kernel, a run of one agent answers for no later minute") {
+  auto in = busy_minute();
+  in.at = at("2026-02-13T10:33:59.999Z");
+  CHECK(plan::cycles_asked_about(in).slot->cycle_id == "c1");
+  CHECK(plan::cycles_asked_about(in).by_hand.empty());
+  in.occurrences.pop_back();
+  CHECK(plan::cycles_asked_about(in).slot->cycle_id == "c3");
+  // A minute that has begun is no time to come.
+  in.at = at("2026-02-13T10:35:59.999Z");
+  in.now = at("2026-02-13T10:35:20Z");
+  CHECK_THAT(explain_why(in).sentences.front(), !Catch::Matchers::Contains("still to come"));
+}
+
 TEST_CASE("why: an agent's latest decision, or the one at a time") {
   auto in = history();
   in.agent_id = "a";
@@ -99,8 +195,13 @@ TEST_CASE("why: an agent that no cycle has decided about has one reason for it")
   in.agent_id = "new";
   in.at = at("2026-02-13T10:10:00Z");
   CHECK(explain_why(in).sentences.front() ==
-        "Agent new did not run at 2026-02-13T10:10:00Z: it was not in boyd.yaml in the cycle of "
-        "2026-02-13T10:10:00Z.");
+        "Agent new was not in boyd.yaml at 2026-02-13T10:10:00Z.");
+  in.agent_schedule = "0 10 * * *";
+  in.agent_due = at("2026-02-13T10:00:00Z");
+  const std::string not_due = "Its schedule (0 10 * * *) has no run at 2026-02-13T10:10:00Z.";
+  CHECK(explain_why(in).sentences.at(1) == not_due);
+  in.agent_due = in.at;
+  CHECK_FALSE(says(explain_why(in), not_due));
   in.at.reset();
   in.occurrences.erase(in.occurrences.begin());
   CHECK(explain_why(in).sentences ==
@@ -291,8 +392,10 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(says(answer, "Kernel default has been paused since 2026-02-13T09:00:00Z: holiday."));
   CHECK(says(answer, "Agent a has been paused since 2026-02-13T09:30:00Z: broken."));
   CHECK(says(answer, "Quiet hours until 2026-02-14T05:00:00Z: night."));
-  CHECK(says(answer, "It runs again after: boyd resume --kernel default"));
-  CHECK(answer.sentences.back() == "It runs again after: boyd resume --kernel default --agent a");
+  CHECK(says(answer, "It runs again after: boyd resume"));
+  CHECK(answer.sentences.back() == "It runs again after: boyd resume a");
+  in.several_kernels = true;
+  CHECK(explain_why(in).sentences.back() == "It runs again after: boyd resume a --kernel default");
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
   CHECK(says(explain_why(in),
              "Agent a has been paused since 2026-02-13T09:30:00Z: no reason given."));
@@ -307,6 +410,24 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(json["agent_id"] == "a");
   CHECK(json["decisions"][0]["reason"] == "running");
   CHECK(json["sentences"].size() == answer.sentences.size());
+}
+
+TEST_CASE("why: since when an agent was paused, and why") {
+  auto in = history();
+  in.agent_id = "a";
+  const auto because = [&](const char* detail) {
+    in.decisions = {decided("c2", "a", "paused", detail, "2026-02-13T10:20:01Z")};
+    const auto sentence = explain_why(in).sentences.front();
+    return sentence.substr(sentence.find(" because "));
+  };
+  CHECK(because("since 2026-02-13T09:30:00Z: weekend: all of it") ==
+        " because it had been paused since 2026-02-13T09:30:00Z (weekend: all of it).");
+  CHECK(because("since 2026-02-13T09:30:00Z") ==
+        " because it had been paused since 2026-02-13T09:30:00Z.");
+  CHECK(because("the kernel, since 2026-02-13T09:30:00Z: holiday") ==
+        " because its kernel had been paused since 2026-02-13T09:30:00Z (holiday).");
+  CHECK(because("night until 2026-02-13T11:00:00Z") ==
+        " because it was paused (night until 2026-02-13T11:00:00Z).");
 }
 
 TEST_CASE("why: bad bytes in a reason do not break the answer") {
