@@ -2,6 +2,7 @@
 
 #include "boyd/core/sha256.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/ports/clock.hpp"
 #include "src/core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t proven_at_once = std::size_t{4} << 20;
+/// A long log is followed so long at once; questions that come so soon behind it do not go on.
+constexpr milliseconds proving_turn = 8s;
+constexpr milliseconds between_turns = 1s;
 
 /// The hash of the line before, as a line names it; nothing: it has no place in the chain. The
 /// end of a line is looked at first: of millions of lines few are parsed.
@@ -60,20 +64,26 @@ bool approval_proof::is_at(const log_position& until) const {
 }
 
 /// Whether the log before the place is still the one that was followed.
-result<bool> approval_proof::is_still_there(graph::segment_files& files) const {
-  if (at_.bytes < at_.last.size())
-    return false; // it broke off at the beginning of a segment
-  const auto text = files.read({at_.segment, false}, at_.bytes - at_.last.size(), at_.last.size());
-  if (!text && text.error().code == errc::not_found)
-    return false; // packed since
+result<bool> approval_proof::is_still_there(graph::segment_files& files,
+                                            const std::vector<graph::segment>& segments) const {
+  const auto which = std::ranges::find(segments, at_.segment, &graph::segment::number);
+  if (which == segments.end() || at_.bytes < at_.last.size())
+    return false; // or it broke off at the beginning of a segment
+  const auto text = files.read(*which, at_.bytes - at_.last.size(), at_.last.size());
+  if (!text && (text.error().code == errc::not_found || text.error().code == errc::corrupt))
+    return false;
   if (!text)
     return fail(text.error());
   return *text == at_.last;
 }
 
-result<void> approval_proof::follow(const log_position& until) {
+result<bool> approval_proof::follow(const log_position& until) {
   if (is_at(until))
-    return {};
+    return true;
+  const auto begun = context_->ports.clock->steady();
+  if (paused_ && begun - *paused_ < between_turns)
+    return false;
+  paused_.reset();
   graph::segment_files files(*context_->ports.files, context_->home, context_->ports.unpack);
   const auto segments = files.list();
   if (!segments)
@@ -81,7 +91,7 @@ result<void> approval_proof::follow(const log_position& until) {
   bool goes_on = !at_.last.empty() &&
                  std::pair(at_.segment, at_.bytes) <= std::pair(until.segment, until.bytes);
   if (goes_on) {
-    const auto same = is_still_there(files);
+    const auto same = is_still_there(files, *segments);
     if (!same)
       return fail(same.error());
     goes_on = *same;
@@ -102,21 +112,24 @@ result<void> approval_proof::follow(const log_position& until) {
     const auto end = s.number == until.segment ? until.bytes
                      : own != ends.end()       ? own->second
                                                : std::numeric_limits<std::uint64_t>::max();
-    const auto read = follow_segment(files, s, end);
+    const auto read = follow_segment(files, s, end, begun);
     // The line behind it names one that nobody can read.
     if (!read && (read.error().code != errc::corrupt || s.number == until.segment))
-      return read;
+      return fail(read.error());
+    if (read && !*read)
+      return false;
   }
   if (!is_at(until)) {
     // The end is not the one that the index has read. The next question begins anew.
     lose_all();
     at_.last.clear();
   }
-  return {};
+  return true;
 }
 
-result<void> approval_proof::follow_segment(graph::segment_files& files,
-                                            const graph::segment& which, std::uint64_t end) {
+result<bool> approval_proof::follow_segment(graph::segment_files& files,
+                                            const graph::segment& which, std::uint64_t end,
+                                            steady_time begun) {
   std::string rest;
   for (auto from = at_.bytes; from < end;) {
     const auto part = files.read(
@@ -133,10 +146,15 @@ result<void> approval_proof::follow_segment(graph::segment_files& files,
       left.remove_prefix(line_end + 1);
     }
     rest.erase(0, rest.size() - left.size());
+    const auto now = context_->ports.clock->steady();
+    if (from < end && now - begun >= proving_turn) {
+      paused_ = now;
+      return false;
+    }
   }
   if (!rest.empty())
     take(rest); // the torn end of a segment is a line, too
-  return {};
+  return true;
 }
 
 void approval_proof::take(std::string_view raw) {
@@ -196,8 +214,12 @@ void approval_proof::lose_all() {
 std::string approval_proof::find_doubt(const std::string& skill,
                                        const graph::skill_version& version,
                                        const log_position& until) {
-  if (const auto done = follow(until); !done)
+  const auto done = follow(until);
+  if (!done)
     return "its approval cannot be looked up in the log of facts: " + to_string(done.error());
+  if (!*done)
+    return "its approval is still being looked up in the log of facts, which is long: ask again "
+           "in a moment";
   const auto is_it = [&](const std::map<std::string, approval>& all) {
     const auto found = all.find(skill);
     return found != all.end() && found->second.number == version.number &&

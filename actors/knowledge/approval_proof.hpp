@@ -3,15 +3,18 @@
 #include "actors/knowledge/fact_reader.hpp"
 #include "actors/support/node_context.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
 #include "boyd/graph/learned_skills.hpp"
 #include "boyd/graph/segments.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace boyd {
 
@@ -58,10 +61,13 @@ class approval_proof {
 
   std::string find_doubt(const std::string& skill, const graph::skill_version& version,
                          const log_position& until);
-  result<void> follow(const log_position& until);
-  result<void> follow_segment(graph::segment_files& files, const graph::segment& which,
-                              std::uint64_t end);
-  result<bool> is_still_there(graph::segment_files& files) const;
+  /// False: it is a long way, and goes on with a later question, so that nobody takes the worker
+  /// for stuck.
+  result<bool> follow(const log_position& until);
+  result<bool> follow_segment(graph::segment_files& files, const graph::segment& which,
+                              std::uint64_t end, steady_time begun);
+  result<bool> is_still_there(graph::segment_files& files,
+                              const std::vector<graph::segment>& segments) const;
   bool is_at(const log_position& until) const;
   void begin();
   void take(std::string_view raw);
@@ -71,6 +77,7 @@ class approval_proof {
 
   node_context_ptr context_;
   followed at_{};
+  std::optional<steady_time> paused_;         ///< when the end was not reached
   std::map<std::string, std::string> doubts_; ///< by skill
 };
 
