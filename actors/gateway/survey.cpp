@@ -37,6 +37,22 @@ void ask_health(const exchange_ptr& x, const survey_ptr& all, const std::string&
       part_limit);
 }
 
+/// Of a part that the node does without for a while: what a person should know, where there is
+/// something.
+template <class Handle>
+void ask_notice(const exchange_ptr& x, const survey_ptr& all, const std::string& name,
+                const Handle& part) {
+  ++all->missing;
+  ask<part_health>(
+      x->self, part, health_query{},
+      [all, name](const result<part_health>& r) {
+        if (r && !r->notice.empty())
+          all->health[name].notice = r->notice;
+        all->one_less();
+      },
+      part_limit);
+}
+
 /// A command has committed nothing from which the committer would know how the repositories are:
 /// it is made to look at each of them first.
 void ask_committer(const exchange_ptr& x, const survey_ptr& all) {
@@ -91,6 +107,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   ask_health(x, all, "dispatchers", p.dispatchers);
   ask_health(x, all, "librarian", p.librarian);
   ask_health(x, all, "planner", p.planner);
+  ask_notice(x, all, "knowledge", p.knowledge);
   for (const auto& [id, k] : p.kernels)
     ask_health(x, all, "kernel:" + id, k);
 }

@@ -73,7 +73,7 @@ struct knowledge_session::running_replay {
 knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr configuration,
                                      task what)
     : context_(std::move(context)), configuration_(std::move(configuration)), task_(what),
-      facts_(context_), skills_(context_, configuration_) {
+      facts_(context_), skills_(context_, configuration_, facts_) {
   facts_.watch_items(
       {[this] { skills_.forget(); },
        [this](std::string_view id, const graph::learned_item& item) { skills_.note(id, item); }});
@@ -122,6 +122,7 @@ void knowledge_session::perform(std::vector<job<knowledge_request, knowledge_rep
 part_health knowledge_session::health() const {
   part_health h;
   h.last_error = problem_;
+  h.notice = skills_.doubts();
   return h;
 }
 

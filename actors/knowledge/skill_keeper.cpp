@@ -215,6 +215,7 @@ result<skill_view> skill_keeper::view_of(knowledge_index& index, const std::stri
   auto text = context_->ports.files->read_below(
       context_->kernel_home(kernel_id), skills::file_of(name), skills::most_document_bytes + 1);
   if (!text) {
+    proof_.forget_doubt(v.id);
     v.state = text.error().code == errc::not_found ? "missing" : "unreadable";
     v.problems.push_back(to_string(text.error()));
     return v;
@@ -225,6 +226,14 @@ result<skill_view> skill_keeper::view_of(knowledge_index& index, const std::stri
   const auto* version = skills::version_with(v.known, v.hash);
   if (version != nullptr && version != &v.known.versions.back())
     version = nullptr;
+  if (version == nullptr) {
+    proof_.forget_doubt(v.id);
+  } else if (auto doubt = proof_.doubt_of(v.id, *version, facts_.position()); !doubt.empty()) {
+    v.problems.push_back(std::move(doubt));
+    version = nullptr;
+  } else if (proof_.is_disabled(v.id)) {
+    v.known.disabled = true;
+  }
   v.version = version == nullptr ? 0 : version->number;
   v.state = version == nullptr ? "not approved"
                                : std::string(skills::name_of(skills::state_of(v.known, now)));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "actors/knowledge/approval_proof.hpp"
+#include "actors/knowledge/fact_reader.hpp"
 #include "actors/support/node_context.hpp"
 #include "boyd/graph/learned.hpp"
 #include "boyd/memory/recall.hpp"
@@ -19,12 +21,14 @@ namespace boyd {
 
 /// The part of the knowledge worker that knows the bank, candidates and skills: by what the log of
 /// facts says (index areas items, candidates, skills) and the files of kernel homes, which it reads
-/// and never writes. A skill's bytes count as approved when a fact of the log names their hash.
-/// Blocking; one thread.
+/// and never writes. A skill's bytes count as approved when a fact of the log names their hash: the
+/// log itself is asked, for the index can be changed by anybody. Blocking; one thread.
 class skill_keeper {
  public:
-  skill_keeper(node_context_ptr context, configuration_ptr configuration)
-      : context_(std::move(context)), configuration_(std::move(configuration)) {}
+  /// `facts` outlives it.
+  skill_keeper(node_context_ptr context, configuration_ptr configuration, const fact_reader& facts)
+      : context_(std::move(context)), configuration_(std::move(configuration)), facts_(facts),
+        proof_(context_) {}
 
   /// All items come anew.
   void forget() { banks_.clear(); }
@@ -35,6 +39,9 @@ class skill_keeper {
   /// request.
   std::optional<result<knowledge_reply>> answer(knowledge_index& index,
                                                 const knowledge_request& request) const;
+
+  /// What a person should know of skills whose approval does not stand in the log; empty: nothing.
+  std::string doubts() const { return proof_.doubts(); }
 
  private:
   /// The items of one kernel that outlive the run.
@@ -76,6 +83,8 @@ class skill_keeper {
 
   node_context_ptr context_;
   configuration_ptr configuration_;
+  const fact_reader& facts_;
+  mutable approval_proof proof_;
   std::map<std::string, bank> banks_; ///< by kernel
 };
 

@@ -66,6 +66,14 @@ void show_list(const json& body, const terminal& t) {
                     text_of(s, "description")});
   }
   print(skills.empty() ? "No skills yet.\n" : rows.render(t));
+  // What was approved once, and is not now: why.
+  for (const auto& s : skills)
+    if (text_of(s, "state") == "not approved" && !rows_of(s, "versions").empty() &&
+        !rows_of(s, "problems").empty())
+      print(folded("  ! " + printable(text_of(s, "name")) + ": " +
+                       printable(rows_of(s, "problems").front().get<std::string>()),
+                   t) +
+            "\n");
   table waiting({"CANDIDATE", "STATUS", "CONFIDENCE", "USES", "SUCCESS", "PATH"});
   for (const auto& c : rows_of(body, "candidates"))
     if (text_of(c, "status") != "approved")
