@@ -21,6 +21,9 @@ namespace boyd {
 
 namespace {
 
+/// So often the log is opened anew when another program has written to it meanwhile.
+constexpr int most_openings = 8;
+
 /// The last line that is one; empty: there is none.
 std::string_view last_fact(std::string_view text) {
   for (auto end = text.rfind('\n'); end != text.npos; end = text.rfind('\n')) {
@@ -254,7 +257,40 @@ result<graph::log_tail> graph_session::open_segment() {
     return fail(std::move(log.error()));
   take_torn(log->torn()); // an opening that fails further down does not find it again
   log_.emplace(std::move(*log));
-  return read_tail(files_, *segments, checked_graph_bytes);
+  auto tail = read_tail(files_, *segments, checked_graph_bytes);
+  if (!tail || tail->parts.empty() || !(tail->parts.back().which == now_))
+    return tail;
+  // What has come since the opening is not the recorder's.
+  const auto& part = tail->parts.back();
+  const auto own = log_->end() - std::min(log_->end(), part.offset);
+  if (own < tail->text.size() - part.begin)
+    tail->text.resize(part.begin + static_cast<std::size_t>(own));
+  if (own > 0 && !tail->text.ends_with(log_->last_line() + "\n"))
+    return fail(errc::conflict, "another program has changed the last line", path_);
+  return tail;
+}
+
+/// Another program may write between two looks: what was opened must end where the node has
+/// written to, or it is set aside again.
+result<graph::log_tail> graph_session::open_own() {
+  for (int opening = 0; opening < most_openings; ++opening) {
+    if (auto done = set_foreign_aside(); !done)
+      return fail(std::move(done.error()));
+    auto tail = open_segment();
+    if (!tail && tail.error().code == errc::conflict)
+      continue;
+    if (!tail)
+      return tail;
+    const auto own = graph::own_end(*context_->ports.files, context_->home, *context_->written,
+                                    now_, log_->end());
+    if (!own)
+      return fail(own.error());
+    if (*own == log_->end())
+      return tail;
+    log_.reset();
+  }
+  return fail(errc::conflict, "another program keeps on writing to the log", path_,
+              "find out which program it is, and end it");
 }
 
 /// What the log's end says is read from there, so that a log that is cut within its last segment,
@@ -271,9 +307,7 @@ result<void> graph_session::open_log() {
   } else if (auto made = fs.make_directories(context_->layout().knowledge()); !made) {
     return made;
   }
-  if (auto done = set_foreign_aside(); !done)
-    return done;
-  const auto tail = open_segment();
+  const auto tail = open_own();
   if (!tail)
     return fail(tail.error());
   const auto checked = check(*tail);
@@ -304,13 +338,16 @@ result<void> graph_session::tell_readers(const graph::log_tail& tail) {
   const auto segments = files_.list();
   if (!segments)
     return fail(segments.error());
+  const auto before = context_->written->ends();
   graph::written_log::segment_ends ends;
   for (const auto& s : *segments) {
     const auto info = context_->ports.files->stat(files_.path(s));
     if (!info)
       return fail(info.error());
-    if (!s.compressed && s.number < now_.number)
-      ends[s.number] = info->size;
+    if (s.compressed || s.number >= now_.number)
+      continue;
+    const auto known = before.find(s.number);
+    ends[s.number] = known == before.end() ? info->size : std::min(info->size, known->second);
   }
   ends[now_.number] = log_->end();
   number_ = context_->written->opened(std::move(ends), newest_lines(tail, now_, log_->end()),

@@ -71,6 +71,8 @@ class graph_session {
   result<void> ensure_open();
   result<void> open_log();
   result<graph::log_tail> open_segment();
+  /// The same, without what another program wrote since the log was opened, or last written.
+  result<graph::log_tail> open_own();
   /// Sets aside what another program wrote to the log since it was opened, or last written.
   result<void> set_foreign_aside();
   /// Goes on in the next segment when `bytes` more would make this one too large.
