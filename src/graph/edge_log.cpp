@@ -258,20 +258,21 @@ void chain_verifier::take(std::string_view line, bool complete) {
   const bool is_anchored = anchored_head_ && digest == *anchored_head_;
   head_seen_ = head_seen_ || is_anchored;
   const auto read = parse_edge(line);
-  const bool believed = read && is_as_written(line, *read);
+  const bool believed =
+      read && is_as_written(line, *read) && (read->seq || report_.chained == 0);
   if (!read) {
     add(report_.lines, chain_problem_kind::malformed, read.error().what);
+  } else if (!read->seq) {
+    judge_older();
   } else if (!believed) {
     add(report_.lines, chain_problem_kind::changed, "wrong checksum");
-  } else if (read->seq) {
+  } else {
     if (std::exchange(in_the_middle_, false)) {
       report_.last_sequence = *read->seq - 1;
       report_.head = read->prev;
       good_head_ = read->prev;
     }
     judge_chained(*read);
-  } else {
-    judge_older();
   }
   if (believed) {
     previous_line_ = report_.lines;
@@ -338,10 +339,13 @@ void chain_verifier::accuse(const logged_edge& line) {
 }
 
 void chain_verifier::judge_older() {
-  ++report_.older;
   if (report_.chained > 0) {
-    add(report_.lines, chain_problem_kind::unchained, "has no seq and prev, but follows a chain");
+    add(report_.lines, chain_problem_kind::unchained,
+        "has no seq and prev, but follows a chain; it does not count");
+    return;
   }
+  ++report_.older;
+  report_.last_older = report_.lines;
 }
 
 void chain_verifier::add(std::size_t line, chain_problem_kind kind, std::string detail) {
@@ -366,7 +370,7 @@ std::vector<std::size_t> chain_report::damaged() const {
   std::vector<std::size_t> numbers;
   for (const auto& p : problems)
     if (p.kind == chain_problem_kind::malformed || p.kind == chain_problem_kind::changed ||
-        p.kind == chain_problem_kind::out_of_order)
+        p.kind == chain_problem_kind::out_of_order || p.kind == chain_problem_kind::unchained)
       numbers.push_back(p.line);
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());

@@ -72,7 +72,7 @@ class edge_chain {
 
   /// Goes on after `last_line` (empty: an empty log). After a line of an older log the chain begins
   /// with seq 1 and that line's hash. `sequence`: of the last line, when what it says itself cannot
-  /// be believed.
+  /// be believed, or it says none and stands behind others that do.
   static result<edge_chain> resume(std::string_view last_line,
                                    const std::optional<std::uint64_t>& sequence = {});
 
@@ -97,7 +97,7 @@ enum class chain_problem_kind : std::uint8_t {
                 ///< successor was chained to, or its own `prev` was hit
   removed,      ///< lines are missing before this one
   out_of_order, ///< the line repeats or precedes its predecessor, or is foreign to the chain
-  unchained,    ///< a line without seq and prev after a chained one
+  unchained,    ///< a line without seq and prev after a chained one: no version has written it so
   torn,         ///< the last line has no line break
   head_missing, ///< the anchored head is not the hash of any line: the end was changed or removed
   foreign,      ///< lines that another program wrote while a node was running, set aside since
@@ -116,7 +116,8 @@ struct chain_problem {
 struct chain_report {
   std::size_t lines = 0;               ///< all, blank ones included
   std::size_t chained = 0;             ///< well-formed with seq and prev
-  std::size_t older = 0;               ///< well-formed without
+  std::size_t older = 0;               ///< well-formed without, before the first of those
+  std::size_t last_older = 0;          ///< number of the last of these lines
   std::vector<chain_problem> problems; ///< by line number
   std::string head{genesis};           ///< hash of the last line
   std::uint64_t last_sequence = 0;     ///< of the last line that can be believed
@@ -126,7 +127,8 @@ struct chain_report {
 
   bool intact() const noexcept { return problems.empty(); }
 
-  /// Numbers of the lines that must not be believed (malformed, changed, out of order), ascending.
+  /// Numbers of the lines that must not be believed (malformed, changed, out of order,
+  /// unchained), ascending.
   /// A reader leaves them out and serves the rest.
   std::vector<std::size_t> damaged() const;
 };
