@@ -220,7 +220,7 @@ void graph_session::look() {
   if (const auto checked = check(*tail); !checked)
     return lost(checked.error());
   tell_foreign();
-  tell_lost_end(tail->text);
+  tell_lost_end(*tail);
 }
 
 result<void> graph_session::ensure_open() {
@@ -314,7 +314,7 @@ result<void> graph_session::open_log() {
   if (!checked)
     return fail(checked.error());
   tell_foreign();
-  tell_lost_end(tail->text);
+  tell_lost_end(*tail);
   auto chain = graph::edge_chain::resume(last_fact(tail->text), checked->sequence);
   if (!chain)
     return fail(std::move(chain.error()));
@@ -454,7 +454,22 @@ void graph_session::tell_foreign() {
   health_.notice += (health_.notice.empty() ? "" : "; ") + text;
 }
 
-void graph_session::tell_lost_end(std::string_view log) {
+/// Of a kernel that rests the line may stand before the log's end: it is looked for once.
+result<std::set<std::string>> graph_session::missing_heads(const graph::log_tail& log,
+                                                           std::set<std::string> heads) {
+  auto missing = graph::heads_not_in(log.text, std::move(heads));
+  if (log.is_whole)
+    return missing;
+  std::erase_if(missing, [&](const std::string& head) { return far_heads_.contains(head); });
+  if (missing.empty())
+    return missing;
+  auto nowhere = graph::missing_heads(files_, missing);
+  if (nowhere)
+    std::ranges::set_difference(missing, *nowhere, std::inserter(far_heads_, far_heads_.end()));
+  return nowhere;
+}
+
+void graph_session::tell_lost_end(const graph::log_tail& log) {
   auto& fs = *context_->ports.files;
   tells_lost_end_ = false;
   auto lost = graph::read_lost_ends(fs, context_->home);
@@ -463,11 +478,20 @@ void graph_session::tell_lost_end(std::string_view log) {
     told = to_string(lost.error());
   } else {
     const auto& repositories = context_->ports.repositories;
-    const auto newest = repositories ? graph::newest_anchor(context_->home, fs, *repositories)
-                                     : std::optional<graph::anchor>{};
-    const bool changed = graph::compare_with_log(
-        *lost, newest, [&](const std::string& head) { return graph::has_line(log, head); },
-        context_->ports.clock->now());
+    const auto newest = repositories ? graph::newest_anchors(context_->home, fs, *repositories)
+                                     : std::vector<graph::anchor>{};
+    auto heads = graph::heads_of(newest);
+    for (const auto& l : *lost)
+      if (!l.accepted)
+        heads.insert(l.named.head);
+    const auto missing = missing_heads(log, std::move(heads));
+    if (!missing)
+      spdlog::error("graph_recorder: {}", to_string(missing.error()));
+    const bool changed =
+        missing &&
+        graph::compare_with_log(
+            *lost, newest, [&](const std::string& head) { return !missing->contains(head); },
+            context_->ports.clock->now());
     if (told = graph::told(*lost); !told.empty())
       told +=
           std::string("; restore it from a backup, or accept the loss: ") + graph::accept_command;

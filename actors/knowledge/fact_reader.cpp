@@ -346,7 +346,7 @@ result<void> fact_reader::save(knowledge_index& index) {
                              {"last_hash", at_.last_hash},
                              {"missing", at_.missing},
                              {"skipped_since", at_.skipped_since},
-                            {"first_sealed", at_.first_sealed}}
+                             {"first_sealed", at_.first_sealed}}
                             .dump();
   const auto all = [&](const std::function<void(const index_change& c)>& put) {
     learner_->each_change(put);

@@ -255,11 +255,9 @@ void chain_verifier::take(std::string_view line, bool complete) {
     return;
   }
   const auto digest = sha256_hex(line);
-  const bool is_anchored = anchored_head_ && digest == *anchored_head_;
-  head_seen_ = head_seen_ || is_anchored;
+  const bool is_anchored = missing_heads_.erase(digest) > 0;
   const auto read = parse_edge(line);
-  const bool believed =
-      read && is_as_written(line, *read) && (read->seq || report_.chained == 0);
+  const bool believed = read && is_as_written(line, *read) && (read->seq || report_.chained == 0);
   if (!read) {
     add(report_.lines, chain_problem_kind::malformed, read.error().what);
   } else if (!read->seq) {
@@ -279,18 +277,18 @@ void chain_verifier::take(std::string_view line, bool complete) {
     good_head_ = digest;
   }
   damaged_between_ = believed ? 0 : damaged_between_ + 1;
-  if (is_anchored)
+  if (is_anchored) {
     report_.anchored_line = report_.lines;
+    report_.anchored_head = digest;
+  }
   report_.behind_anchor = is_anchored ? 0 : report_.behind_anchor + (believed ? 1 : 0);
   report_.head = digest;
 }
 
 chain_report chain_verifier::finish() {
   report_.damaged_at_end = damaged_between_;
-  if (!head_seen_) {
-    add(report_.lines, chain_problem_kind::head_missing,
-        "no line has the anchored hash " + *anchored_head_);
-  }
+  for (const auto& head : missing_heads_)
+    add(report_.lines, chain_problem_kind::head_missing, "no line has the anchored hash " + head);
   std::stable_sort(report_.problems.begin(), report_.problems.end(),
                    [](const auto& a, const auto& b) { return a.line < b.line; });
   return std::move(report_);
@@ -378,7 +376,8 @@ std::vector<std::size_t> chain_report::damaged() const {
 }
 
 chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head) {
-  chain_verifier walk(anchored_head);
+  chain_verifier walk(anchored_head ? std::set<std::string>{*anchored_head}
+                                    : std::set<std::string>{});
   for_each_line(text, [&](std::string_view line, bool complete) { walk.take(line, complete); });
   return walk.finish();
 }

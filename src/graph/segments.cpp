@@ -289,14 +289,13 @@ class line_places {
 
 } // namespace
 
-result<log_report> verify_log(segment_files& files,
-                              const std::optional<std::string>& anchored_head) {
+result<log_report> verify_log(segment_files& files, const std::set<std::string>& anchored_heads) {
   const auto segments = files.list();
   if (!segments)
     return fail(segments.error());
   log_report report;
   report.segments = segments->size();
-  chain_verifier walk(anchored_head);
+  chain_verifier walk(anchored_heads);
   line_places places;
   std::uint32_t next = 1;
   for (const auto& s : *segments) {
@@ -321,8 +320,13 @@ result<log_report> verify_log(segment_files& files,
   report.facts = chain.chained + chain.older;
   report.last_sequence = chain.last_sequence;
   report.unconfirmed = chain.behind_anchor;
-  if (chain.anchored_line > 0)
+  report.older = chain.older;
+  if (chain.older > 0)
+    report.older_until = places.place(chain.last_older);
+  if (chain.anchored_line > chain.last_older) {
     report.confirmed = places.place(chain.anchored_line);
+    report.confirmed_head = std::move(chain.anchored_head);
+  }
   for (auto& p : chain.problems)
     report.problems.push_back({places.place(p.line), p.kind, std::move(p.detail)});
   const auto foreign = files.foreign();
@@ -333,21 +337,25 @@ result<log_report> verify_log(segment_files& files,
   return report;
 }
 
-result<bool> log_has_line(segment_files& files, const std::string& head) {
-  if (head == genesis)
-    return true;
+result<std::set<std::string>> missing_heads(segment_files& files, std::set<std::string> heads) {
+  heads.erase(std::string(genesis));
   const auto segments = files.list();
   if (!segments)
     return fail(segments.error());
-  bool found = false;
-  for (auto s = segments->rbegin(); s != segments->rend() && !found; ++s) {
+  for (auto s = segments->rbegin(); s != segments->rend() && !heads.empty(); ++s) {
     const auto read = each_line(files, *s, [&](std::string_view line, bool complete) {
-      found = found || (complete && sha256_hex(line) == head);
+      if (complete && !heads.empty())
+        heads.erase(sha256_hex(line));
     });
     if (!read)
       return fail(read.error());
   }
-  return found;
+  return heads;
+}
+
+result<bool> log_has_line(segment_files& files, const std::string& head) {
+  const auto missing = missing_heads(files, {head});
+  return missing ? result<bool>(missing->empty()) : fail(missing.error());
 }
 
 } // namespace boyd::graph

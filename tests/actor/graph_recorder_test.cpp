@@ -390,7 +390,7 @@ TEST_CASE("a log that reaches its limit goes on in the next segment", "[graph_re
     head = batch.front().reply->head;
   };
   graph::segment_files files(*f.files, "/boyd", nullptr);
-  const auto report = [&] { return graph::verify_log(files, head).value(); };
+  const auto report = [&] { return graph::verify_log(files, {head}).value(); };
   for (int n = 0; n < 40; ++n) {
     record(n);
     if (n % 10 == 9)
@@ -432,8 +432,8 @@ TEST_CASE("a log that reaches its limit goes on in the next segment", "[graph_re
     session = std::make_unique<graph_session>(f.context, limit);
     record(40);
     graph::segment_files with(*f.files, "/boyd", f.context->ports.unpack);
-    CHECK(graph::verify_log(with, head)->intact());
-    CHECK(graph::verify_log(with, head)->segments == segments + 1);
+    CHECK(graph::verify_log(with, {head})->intact());
+    CHECK(graph::verify_log(with, {head})->segments == segments + 1);
   }
   SECTION("damage in an earlier segment is named by its place") {
     const auto path = files.path({static_cast<std::uint32_t>(segments - 1), false});

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace boyd::graph {
@@ -122,7 +124,8 @@ struct chain_report {
   std::string head{genesis};           ///< hash of the last line
   std::uint64_t last_sequence = 0;     ///< of the last line that can be believed
   std::size_t damaged_at_end = 0;      ///< lines behind that one
-  std::size_t anchored_line = 0;       ///< that has the anchored hash; 0: none
+  std::size_t anchored_line = 0;       ///< the last that has an anchored hash; 0: none
+  std::string anchored_head;           ///< its hash
   std::size_t behind_anchor = 0;       ///< lines behind it that can be believed
 
   bool intact() const noexcept { return problems.empty(); }
@@ -136,11 +139,13 @@ struct chain_report {
 /// Judges the lines of a log, one after the other, each against its predecessor. Not thread-safe.
 class chain_verifier {
  public:
-  /// From the first line on; `anchored_head` as for verify().
-  explicit chain_verifier(const std::optional<std::string>& anchored_head)
-      : anchored_head_(anchored_head), head_seen_(!anchored_head || *anchored_head == genesis) {}
+  /// From the first line on. Each of the anchored heads (commits' trailers) must be a line's hash.
+  explicit chain_verifier(std::set<std::string> anchored_heads)
+      : missing_heads_(std::move(anchored_heads)) {
+    missing_heads_.erase(std::string(genesis));
+  }
   /// From the middle: what stands before it is taken for what its first line says.
-  explicit chain_verifier(std::size_t lines_before) : head_seen_(true), in_the_middle_(true) {
+  explicit chain_verifier(std::size_t lines_before) : in_the_middle_(true) {
     report_.lines = lines_before;
   }
 
@@ -156,10 +161,9 @@ class chain_verifier {
   void accuse(const logged_edge& line);
   void add(std::size_t line, chain_problem_kind kind, std::string detail);
 
-  std::optional<std::string> anchored_head_;
-  bool head_seen_;
-  bool in_the_middle_ = false; ///< what stands before the first line is not known
-  bool jumped_ = false;        ///< a number was too high, the last one as far as we know:
+  std::set<std::string> missing_heads_; ///< anchored ones that no line had so far
+  bool in_the_middle_ = false;          ///< what stands before the first line is not known
+  bool jumped_ = false;                 ///< a number was too high, the last one as far as we know:
   std::uint64_t before_jump_ = 0;
   std::size_t damaged_between_ = 0; ///< lines behind the last one that can be believed:
   std::size_t previous_line_ = 0;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,7 +113,10 @@ struct log_report {
   std::size_t facts = 0; ///< lines that are well-formed
   std::vector<log_problem> problems;
   std::uint64_t last_sequence = 0;
-  std::string confirmed;       ///< the place of the anchored line; empty: none
+  std::size_t older = 0;       ///< of them, those of a version without seals: nothing proves them
+  std::string older_until;     ///< the place of the last of these; empty: none
+  std::string confirmed;       ///< the place of the last anchored line with a seal; empty: none
+  std::string confirmed_head;  ///< its hash
   std::size_t unconfirmed = 0; ///< facts behind it
   /// The last line has no line break: it is being written, or was when a node died. It is not
   /// looked at.
@@ -121,12 +125,16 @@ struct log_report {
   bool intact() const noexcept { return problems.empty(); }
 };
 
-/// Checks all segments against their chain and check sums, that the line is there that
-/// `anchored_head` (of a commit's trailer) names, and that no lines of other programs lie beside
-/// the log. Reads 4 MiB at once. Errors are those of the files; a segment that cannot be unpacked
+/// Checks all segments against their chain and check sums, that the lines are there that
+/// `anchored_heads` (of commits' trailers) name, and that no lines of other programs lie beside the
+/// log. Reads 4 MiB at once. Errors are those of the files; a segment that cannot be unpacked
 /// is a problem.
 result<log_report> verify_log(segment_files& files,
-                              const std::optional<std::string>& anchored_head = {});
+                              const std::set<std::string>& anchored_heads = {});
+
+/// Those of `heads` that are the hash of no whole line of the log. Reads the newest segments first,
+/// as far as it must.
+result<std::set<std::string>> missing_heads(segment_files& files, std::set<std::string> heads);
 
 /// Whether one of the whole lines of the log is the one that `head` names. Reads all of it.
 result<bool> log_has_line(segment_files& files, const std::string& head);

@@ -57,7 +57,7 @@ struct three_segments {
   segment_files files() { return {disk, "/home", adapters::unpack_zstd}; }
   log_report verify() {
     auto all = files();
-    const auto report = verify_log(all, chain.head());
+    const auto report = verify_log(all, {chain.head()});
     REQUIRE(report);
     return *report;
   }
