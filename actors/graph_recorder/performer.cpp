@@ -252,6 +252,13 @@ result<graph::log_tail> graph_session::open_segment() {
     segments->push_back({segments->back().number + 1, false});
   now_ = segments->back();
   path_ = files_.path(now_);
+  const auto is_link = files_.is_link(now_);
+  if (!is_link)
+    return fail(is_link.error());
+  if (*is_link)
+    return fail(errc::refused, "the log is a symbolic link, and a node writes through none", path_,
+                "find out who put it there; then restore the log itself from a backup, and check "
+                "it: boyd kg verify");
   auto log = files::journal::open(*context_->ports.files, path_, journal_rules());
   if (!log)
     return fail(std::move(log.error()));

@@ -242,6 +242,8 @@ std::string_view name_of(chain_problem_kind kind) noexcept {
     return "head_missing";
   case chain_problem_kind::foreign:
     return "foreign";
+  case chain_problem_kind::linked:
+    return "linked";
   }
   return "unknown";
 }

@@ -1,7 +1,9 @@
+#include "boyd/graph/edge_log.hpp"
 #include "program.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -145,6 +147,45 @@ TEST_CASE("case R9: the line that any kernel's newest commit names must be there
   CHECK(verified.code == 1);
   CHECK_THAT(verified.out, Contains("of kernel second names") && Contains(cut));
   check_told(home, true);
+}
+
+TEST_CASE("kg verify: what another program appends is not affirmed while the node runs", "[e2e]") {
+  const home_of_boyd home(one_agent);
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  REQUIRE(home.run({"cycle"}).code == 0);
+  CHECK(home.run({"kg", "verify"}).code == 0);
+  const auto log = read_file(graph_of(home));
+  const auto begin = log.rfind('\n', log.size() - 2) + 1;
+  auto chain = graph::edge_chain::resume(log.substr(begin, log.size() - 1 - begin)).value();
+  const auto line = chain.append({"ctx_1", "decision_1", "managed_by", utc_time{}, "{}"}).value();
+  write_file(graph_of(home), log + line + "\n");
+  const auto verified = home.run({"kg", "verify"});
+  INFO(verified.out << verified.err);
+  CHECK(verified.code == 1);
+  const auto place = "graph.jsonl:" + std::to_string(std::count(log.begin(), log.end(), '\n') + 1);
+  CHECK_THAT(verified.out, Contains(place + ": foreign: ") && !Contains("nothing was changed"));
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("kg verify: a log that is a symbolic link is named, and nobody is told to take it in",
+          "[e2e]") {
+  const home_of_boyd home(one_agent);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto elsewhere = home.file("elsewhere.jsonl");
+  std::filesystem::rename(graph_of(home), elsewhere);
+  std::filesystem::create_symlink(elsewhere, graph_of(home));
+  const auto verified = home.run({"kg", "verify"});
+  INFO(verified.out << verified.err);
+  CHECK(verified.code == 1);
+  CHECK_THAT(verified.out, Contains("graph.jsonl: linked: ") && Contains("from a backup"));
+  const auto before = read_file(elsewhere);
+  const auto ran = home.run({"cycle"});
+  INFO(ran.out << ran.err);
+  CHECK_THAT(ran.out + ran.err,
+             Contains("the log is a symbolic link") && !Contains("with its target"));
+  CHECK(read_file(elsewhere) == before);
 }
 
 TEST_CASE("case R9: a running node tells of a cut, before and after its next cycle", "[e2e]") {

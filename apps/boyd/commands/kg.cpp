@@ -3,6 +3,7 @@
 #include "../hints.hpp"
 #include "../home.hpp"
 #include "../time_view.hpp"
+#include "adapters/control/control_client.hpp"
 #include "asking.hpp"
 #include "boyd/graph/lost_end.hpp"
 #include "boyd/graph/picture.hpp"
@@ -10,8 +11,10 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,12 @@ namespace {
 
 constexpr std::size_t shown_id = 40;     // characters
 constexpr std::size_t shown_commit = 12; // digits
+
+/// When the node's end stays as it is for so many looks, the node is not writing.
+constexpr int quiet_looks = 20;
+constexpr int most_looks = 5 * quiet_looks;
+constexpr milliseconds between_looks = 100ms;
+constexpr milliseconds node_limit = 5s;
 
 std::string line_of(const json& row) {
   return "  " + text_of(row, "line");
@@ -263,6 +272,47 @@ json json_of(const std::vector<graph::anchor>& anchors, const graph::log_report&
           {"problems", std::move(problems)}};
 }
 
+/// What a running node says of its log.
+struct own_log {
+  graph::written_log::segment_ends ends;   ///< empty: no node answers
+  std::vector<graph::log_problem> foreign; ///< what stands behind them
+};
+
+graph::written_log::segment_ends ends_told(const place& where) {
+  graph::written_log::segment_ends ends;
+  const auto answer =
+      adapters::control_call(where.layout().control_socket(),
+                             {"GET", "/api/v1/knowledge", {{"question", "ends"}}, {}}, node_limit);
+  if (!answer || answer->status != 200)
+    return ends;
+  for (const auto& s : rows_of(object_of(answer->body), "segments"))
+    ends[static_cast<std::uint32_t>(number_of(s, "segment"))] =
+        static_cast<std::uint64_t>(number_of(s, "bytes"));
+  return ends;
+}
+
+/// What stands behind the end is foreign when the end stays as it is: else the node is writing.
+result<own_log> ask_node(const place& where, graph::segment_files& files) {
+  own_log own;
+  own.ends = ends_told(where);
+  int quiet = 0;
+  for (int look = 0; !own.ends.empty() && quiet < quiet_looks && look < most_looks; ++look) {
+    auto behind = graph::lines_behind(files, own.ends);
+    if (!behind)
+      return fail(behind.error());
+    own.foreign = std::move(*behind);
+    if (own.foreign.empty())
+      return own;
+    std::this_thread::sleep_for(between_looks);
+    auto now = ends_told(where);
+    quiet = now == own.ends ? quiet + 1 : 0;
+    own.ends = std::move(now);
+  }
+  if (quiet < quiet_looks)
+    own.foreign.clear();
+  return own;
+}
+
 int verify(const arguments& args) {
   const auto where = place_of(args);
   if (!where)
@@ -271,9 +321,13 @@ int verify(const arguments& args) {
   graph::segment_files files(*p.files, where->home, p.unpack);
   // Read before the log is: a running node writes the line first.
   const auto anchors = graph::expected_anchors(where->home, *p.files, *p.repositories);
-  const auto checked = graph::verify_log(files, graph::heads_of(anchors));
+  const auto own = ask_node(*where, files);
+  if (!own)
+    return report(own.error(), args.json);
+  auto checked = graph::verify_log(files, graph::heads_of(anchors), own->ends);
   if (!checked)
     return report(checked.error(), args.json);
+  std::ranges::copy(own->foreign, std::back_inserter(checked->problems));
   if (args.json)
     print(json_of(anchors, *checked).dump() + "\n");
   else if (checked->intact())

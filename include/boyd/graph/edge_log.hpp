@@ -102,7 +102,8 @@ enum class chain_problem_kind : std::uint8_t {
   unchained,    ///< a line without seq and prev after a chained one: no version has written it so
   torn,         ///< the last line has no line break
   head_missing, ///< the anchored head is not the hash of any line: the end was changed or removed
-  foreign,      ///< lines that another program wrote while a node was running, set aside since
+  foreign,      ///< lines that another program wrote while a node was running
+  linked,       ///< the segment is a symbolic link: what it shows is not the log that a node wrote
 };
 
 std::string_view name_of(chain_problem_kind kind) noexcept;

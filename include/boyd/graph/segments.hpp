@@ -49,6 +49,8 @@ class segment_files {
   std::string path(const segment& which) const;
   /// What was set aside of them.
   result<std::vector<foreign_lines>> foreign() const;
+  /// Whether it is a symbolic link.
+  result<bool> is_link(const segment& which) const;
   /// 0: it is missing.
   result<std::uint64_t> size(const segment& which);
   /// At most `most` bytes from `offset` on. `corrupt`: it is compressed, and these bytes, or some
@@ -127,10 +129,16 @@ struct log_report {
 
 /// Checks all segments against their chain and check sums, that the lines are there that
 /// `anchored_heads` (of commits' trailers) name, and that no lines of other programs lie beside the
-/// log. Reads 4 MiB at once. Errors are those of the files; a segment that cannot be unpacked
-/// is a problem.
+/// log. Nothing is looked at behind `own_ends`, of a running node. Reads 4 MiB at once. Errors are
+/// those of the files; a segment that cannot be unpacked is a problem.
 result<log_report> verify_log(segment_files& files,
-                              const std::set<std::string>& anchored_heads = {});
+                              const std::set<std::string>& anchored_heads = {},
+                              const written_log::segment_ends& own_ends = {});
+
+/// What stands in the log behind the ends that a running node tells, as problems: another program
+/// wrote it, or the node is writing at this moment.
+result<std::vector<log_problem>> lines_behind(segment_files& files,
+                                              const written_log::segment_ends& own_ends);
 
 /// Those of `heads` that are the hash of no whole line of the log. Reads the newest segments first,
 /// as far as it must.
