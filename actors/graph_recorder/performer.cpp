@@ -464,6 +464,7 @@ void graph_session::tell_foreign() {
 /// Of a kernel that rests the line may stand before the log's end: it is looked for once.
 result<std::set<std::string>> graph_session::missing_heads(const graph::log_tail& log,
                                                            std::set<std::string> heads) {
+  std::erase_if(far_heads_, [&](const std::string& head) { return !heads.contains(head); });
   auto missing = graph::heads_not_in(log.text, std::move(heads));
   if (log.is_whole)
     return missing;
@@ -472,7 +473,9 @@ result<std::set<std::string>> graph_session::missing_heads(const graph::log_tail
     return missing;
   auto nowhere = graph::missing_heads(files_, missing);
   if (nowhere)
-    std::ranges::set_difference(missing, *nowhere, std::inserter(far_heads_, far_heads_.end()));
+    for (const auto& head : missing)
+      if (!nowhere->contains(head))
+        far_heads_.insert(head);
   return nowhere;
 }
 

@@ -253,7 +253,12 @@ std::string knowledge_session::damage_of_log() {
   auto expected = ports.repositories && sound_end_ != end
                       ? graph::expected_anchors(context_->home, *ports.files, *ports.repositories)
                       : std::vector<graph::anchor>{};
-  // Of a kernel that rests the line may be far from the end: it is looked for once.
+  // Of a kernel that rests the line may be far from the end: it is looked for once, as long as the
+  // recorder does not miss it.
+  auto heads = graph::heads_of(expected);
+  if (const auto lost = graph::read_lost_ends(*ports.files, context_->home))
+    for (const auto& l : *lost)
+      found_heads_.erase(l.named.head);
   utc_time newest{};
   for (const auto& a : expected)
     newest = std::max(newest, a.at);
@@ -265,7 +270,8 @@ std::string knowledge_session::damage_of_log() {
     return "it cannot be checked: " + to_string(damage.error());
   if (damage->empty()) {
     sound_end_ = end;
-    found_heads_.merge(graph::heads_of(expected));
+    if (!heads.empty())
+      found_heads_ = std::move(heads);
   }
   return *damage;
 }
