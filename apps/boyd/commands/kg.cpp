@@ -292,7 +292,7 @@ graph::written_log::segment_ends ends_told(const place& where) {
 }
 
 /// What stands behind the end is foreign when the end stays as it is: else the node is writing.
-result<own_log> ask_node(const place& where, graph::segment_files& files) {
+result<own_log> ask_for_ends(const place& where, graph::segment_files& files) {
   own_log own;
   own.ends = ends_told(where);
   int quiet = 0;
@@ -321,7 +321,7 @@ int verify(const arguments& args) {
   graph::segment_files files(*p.files, where->home, p.unpack);
   // Read before the log is: a running node writes the line first.
   const auto anchors = graph::expected_anchors(where->home, *p.files, *p.repositories);
-  const auto own = ask_node(*where, files);
+  const auto own = ask_for_ends(*where, files);
   if (!own)
     return report(own.error(), args.json);
   auto checked = graph::verify_log(files, graph::heads_of(anchors), own->ends);
