@@ -49,7 +49,7 @@ std::optional<inspect_graph> question_of(const exchange_ptr& x) {
   if (q == questions.end())
     return refuse(
         bad_parameter("unknown question: " + name, "question",
-                      "use trace, stats, lineage, why, findings, learned, query or picture"));
+                      "use trace, stats, lineage, why, findings, learned, query, picture or ends"));
   inspect_graph g;
   g.what = q->what;
   g.subject = x->query("subject");
@@ -141,9 +141,19 @@ void answer_from_log(const exchange_ptr& x, inspect_graph question) {
   });
 }
 
+/// How far the log is this node's own, for whoever reads the files themselves.
+void answer_ends(const exchange_ptr& x) {
+  json segments = json::array();
+  for (const auto& [number, bytes] : x->self->state.parts.context->written->ends())
+    segments.push_back({{"segment", number}, {"bytes", bytes}});
+  x->reply("kg_ends", {{"segments", std::move(segments)}});
+}
+
 } // namespace
 
 void get_knowledge(exchange_ptr x) {
+  if (x->query("question") == "ends")
+    return answer_ends(x);
   auto question = question_of(x);
   if (!question)
     return;

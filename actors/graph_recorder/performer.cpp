@@ -21,6 +21,9 @@ namespace boyd {
 
 namespace {
 
+/// So often the log is opened anew when another program has written to it meanwhile.
+constexpr int most_openings = 8;
+
 /// The last line that is one; empty: there is none.
 std::string_view last_fact(std::string_view text) {
   for (auto end = text.rfind('\n'); end != text.npos; end = text.rfind('\n')) {
@@ -217,7 +220,7 @@ void graph_session::look() {
   if (const auto checked = check(*tail); !checked)
     return lost(checked.error());
   tell_foreign();
-  tell_lost_end(tail->text);
+  tell_lost_end(*tail);
 }
 
 result<void> graph_session::ensure_open() {
@@ -249,12 +252,52 @@ result<graph::log_tail> graph_session::open_segment() {
     segments->push_back({segments->back().number + 1, false});
   now_ = segments->back();
   path_ = files_.path(now_);
+  const auto is_link = files_.is_link(now_);
+  if (!is_link)
+    return fail(is_link.error());
+  if (*is_link)
+    return fail(errc::refused, "the log is a symbolic link, and a node writes through none", path_,
+                "find out who put it there; then restore the log itself from a backup, and check "
+                "it: boyd kg verify");
   auto log = files::journal::open(*context_->ports.files, path_, journal_rules());
   if (!log)
     return fail(std::move(log.error()));
   take_torn(log->torn()); // an opening that fails further down does not find it again
   log_.emplace(std::move(*log));
-  return read_tail(files_, *segments, checked_graph_bytes);
+  auto tail = read_tail(files_, *segments, checked_graph_bytes);
+  if (!tail || tail->parts.empty() || !(tail->parts.back().which == now_))
+    return tail;
+  // What has come since the opening is not the recorder's.
+  const auto& part = tail->parts.back();
+  const auto own = log_->end() - std::min(log_->end(), part.offset);
+  if (own < tail->text.size() - part.begin)
+    tail->text.resize(part.begin + static_cast<std::size_t>(own));
+  if (own > 0 && !tail->text.ends_with(log_->last_line() + "\n"))
+    return fail(errc::conflict, "another program has changed the last line", path_);
+  return tail;
+}
+
+/// Another program may write between two looks: what was opened must end where the node has
+/// written to, or it is set aside again.
+result<graph::log_tail> graph_session::open_own() {
+  for (int opening = 0; opening < most_openings; ++opening) {
+    if (auto done = set_foreign_aside(); !done)
+      return fail(std::move(done.error()));
+    auto tail = open_segment();
+    if (!tail && tail.error().code == errc::conflict)
+      continue;
+    if (!tail)
+      return tail;
+    const auto own = graph::own_end(*context_->ports.files, context_->home, *context_->written,
+                                    now_, log_->end());
+    if (!own)
+      return fail(own.error());
+    if (*own == log_->end())
+      return tail;
+    log_.reset();
+  }
+  return fail(errc::conflict, "another program keeps on writing to the log", path_,
+              "find out which program it is, and end it");
 }
 
 /// What the log's end says is read from there, so that a log that is cut within its last segment,
@@ -271,16 +314,14 @@ result<void> graph_session::open_log() {
   } else if (auto made = fs.make_directories(context_->layout().knowledge()); !made) {
     return made;
   }
-  if (auto done = set_foreign_aside(); !done)
-    return done;
-  const auto tail = open_segment();
+  const auto tail = open_own();
   if (!tail)
     return fail(tail.error());
   const auto checked = check(*tail);
   if (!checked)
     return fail(checked.error());
   tell_foreign();
-  tell_lost_end(tail->text);
+  tell_lost_end(*tail);
   auto chain = graph::edge_chain::resume(last_fact(tail->text), checked->sequence);
   if (!chain)
     return fail(std::move(chain.error()));
@@ -304,13 +345,16 @@ result<void> graph_session::tell_readers(const graph::log_tail& tail) {
   const auto segments = files_.list();
   if (!segments)
     return fail(segments.error());
+  const auto before = context_->written->ends();
   graph::written_log::segment_ends ends;
   for (const auto& s : *segments) {
     const auto info = context_->ports.files->stat(files_.path(s));
     if (!info)
       return fail(info.error());
-    if (!s.compressed && s.number < now_.number)
-      ends[s.number] = info->size;
+    if (s.compressed || s.number >= now_.number)
+      continue;
+    const auto known = before.find(s.number);
+    ends[s.number] = known == before.end() ? info->size : std::min(info->size, known->second);
   }
   ends[now_.number] = log_->end();
   number_ = context_->written->opened(std::move(ends), newest_lines(tail, now_, log_->end()),
@@ -417,7 +461,25 @@ void graph_session::tell_foreign() {
   health_.notice += (health_.notice.empty() ? "" : "; ") + text;
 }
 
-void graph_session::tell_lost_end(std::string_view log) {
+/// Of a kernel that rests the line may stand before the log's end: it is looked for once.
+result<std::set<std::string>> graph_session::missing_heads(const graph::log_tail& log,
+                                                           std::set<std::string> heads) {
+  std::erase_if(far_heads_, [&](const std::string& head) { return !heads.contains(head); });
+  auto missing = graph::heads_not_in(log.text, std::move(heads));
+  if (log.is_whole)
+    return missing;
+  std::erase_if(missing, [&](const std::string& head) { return far_heads_.contains(head); });
+  if (missing.empty())
+    return missing;
+  auto nowhere = graph::missing_heads(files_, missing);
+  if (nowhere)
+    for (const auto& head : missing)
+      if (!nowhere->contains(head))
+        far_heads_.insert(head);
+  return nowhere;
+}
+
+void graph_session::tell_lost_end(const graph::log_tail& log) {
   auto& fs = *context_->ports.files;
   tells_lost_end_ = false;
   auto lost = graph::read_lost_ends(fs, context_->home);
@@ -426,11 +488,20 @@ void graph_session::tell_lost_end(std::string_view log) {
     told = to_string(lost.error());
   } else {
     const auto& repositories = context_->ports.repositories;
-    const auto newest = repositories ? graph::newest_anchor(context_->home, fs, *repositories)
-                                     : std::optional<graph::anchor>{};
-    const bool changed = graph::compare_with_log(
-        *lost, newest, [&](const std::string& head) { return graph::has_line(log, head); },
-        context_->ports.clock->now());
+    const auto newest = repositories ? graph::newest_anchors(context_->home, fs, *repositories)
+                                     : std::vector<graph::anchor>{};
+    auto heads = graph::heads_of(newest);
+    for (const auto& l : *lost)
+      if (!l.accepted)
+        heads.insert(l.named.head);
+    const auto missing = missing_heads(log, std::move(heads));
+    if (!missing)
+      spdlog::error("graph_recorder: {}", to_string(missing.error()));
+    const bool changed =
+        missing &&
+        graph::compare_with_log(
+            *lost, newest, [&](const std::string& head) { return !missing->contains(head); },
+            context_->ports.clock->now());
     if (told = graph::told(*lost); !told.empty())
       told +=
           std::string("; restore it from a backup, or accept the loss: ") + graph::accept_command;

@@ -37,8 +37,8 @@ inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 /// 40). While the node runs, nobody else writes the log: what another program appended, or put in
 /// place of the last lines, is set aside before the next write and told of, and the chain goes on
 /// behind the recorder's own last line (boyd/graph/foreign_lines.hpp). The line that the newest
-/// commit names must be among them: where it is missing, that is kept in `graph.jsonl.lost` and
-/// told until a person accepts it. Blocking; one thread.
+/// commit of each kernel names must be in the log: where it is missing, that is kept in
+/// `graph.jsonl.lost` and told until a person accepts it. Blocking; one thread.
 class graph_session {
  public:
   /// `limit`: of a segment, in bytes.
@@ -71,6 +71,8 @@ class graph_session {
   result<void> ensure_open();
   result<void> open_log();
   result<graph::log_tail> open_segment();
+  /// The same, without what another program wrote since the log was opened, or last written.
+  result<graph::log_tail> open_own();
   /// Sets aside what another program wrote to the log since it was opened, or last written.
   result<void> set_foreign_aside();
   /// Goes on in the next segment when `bytes` more would make this one too large.
@@ -100,8 +102,11 @@ class graph_session {
   void tell_torn();
   /// Tells of what other programs wrote, until somebody has deleted it.
   void tell_foreign();
-  /// Compares the log with the newest commit of the home's kernels, and tells what is missing.
-  void tell_lost_end(std::string_view log);
+  /// Those of `heads` that no line of the log has, whose end this is.
+  result<std::set<std::string>> missing_heads(const graph::log_tail& log,
+                                              std::set<std::string> heads);
+  /// Compares the log with the newest commits of the home's kernels, and tells what is missing.
+  void tell_lost_end(const graph::log_tail& log);
   /// Others have cut the log or written to it, or a person has accepted what was told of it.
   bool is_opened_again() const;
   result<void> set_aside(const std::vector<std::string_view>& damaged);
@@ -122,6 +127,7 @@ class graph_session {
   std::uint64_t number_ = 0;         ///< among the recorders of this node
   std::vector<std::string> torn_;    ///< whole lines that were cut off; told of until the end
   bool tells_lost_end_ = false;      ///< graph.jsonl.lost has something that nobody has accepted
+  std::set<std::string> far_heads_;  ///< lines that commits name, found before the log's end
   std::vector<std::string> foreign_; ///< paths of what other programs wrote, as it was told
   bool seen_ = false;                ///< the log was open once: it must not be made anew
   bool write_failed_ = false;        ///< the log's directory must take a file before it is well

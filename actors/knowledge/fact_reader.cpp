@@ -65,13 +65,17 @@ result<void> fact_reader::find_position(knowledge_index& index) {
            number_in(known, "last_size"),
            text_in(known, "last_hash"),
            number_in(known, "missing"),
-           number_in(known, "skipped_since")};
+           number_in(known, "skipped_since"),
+           number_in(known, "first_sealed")};
   return {};
 }
 
 result<void> fact_reader::load(knowledge_index& index) {
   if (auto found = find_position(index); !found)
     return found;
+  // An index of a version that believed lines without a number wherever they stood.
+  if (at_.sequence > 0 && at_.first_sealed == 0)
+    return begin_anew(index);
   seen_.reset();
   feedback_ = {};
   tried_.clear();
@@ -313,7 +317,8 @@ result<void> fact_reader::take_line(std::string_view line) {
     return {};
   const auto read = graph::parse_edge(line);
   const bool repeats = read && read->seq && *read->seq <= at_.sequence;
-  if (!read || repeats || !graph::is_as_written(line, *read)) {
+  if (!read || repeats || at_.is_behind_seal(at_.lines + 1, read->seq.has_value()) ||
+      !graph::is_as_written(line, *read)) {
     ++at_.skipped;
     ++at_.skipped_since;
     return {};
@@ -323,6 +328,8 @@ result<void> fact_reader::take_line(std::string_view line) {
     const auto gap = *read->seq - at_.sequence - 1;
     at_.missing += gap - std::min(gap, at_.skipped_since);
     at_.skipped_since = 0;
+    if (at_.first_sealed == 0)
+      at_.first_sealed = at_.lines + 1;
   }
   at_.sequence = read->seq.value_or(at_.sequence);
   links_.take(read->fact, at_.lines + 1);
@@ -338,7 +345,8 @@ result<void> fact_reader::save(knowledge_index& index) {
                              {"last_size", at_.last_size},
                              {"last_hash", at_.last_hash},
                              {"missing", at_.missing},
-                             {"skipped_since", at_.skipped_since}}
+                             {"skipped_since", at_.skipped_since},
+                             {"first_sealed", at_.first_sealed}}
                             .dump();
   const auto all = [&](const std::function<void(const index_change& c)>& put) {
     learner_->each_change(put);

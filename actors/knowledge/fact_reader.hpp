@@ -33,6 +33,12 @@ struct log_position {
   std::string last_hash;           ///< of the last line
   std::uint64_t missing = 0;       ///< facts between the lines, by their numbers
   std::uint64_t skipped_since = 0; ///< lines that were skipped behind the last one with a number
+  std::uint64_t first_sealed = 0;  ///< the first line with a number; 0: none has one
+
+  /// Lines of an older version have no number. Behind the first that has one, such a line is none.
+  bool is_behind_seal(std::uint64_t line, bool has_number) const {
+    return !has_number && first_sealed > 0 && line > first_sealed;
+  }
 };
 
 /// What questions had taught at earlier times. Importance, which has changed since, is left out.

@@ -144,7 +144,8 @@ result<std::optional<graph::cited_fact>> log_source::fact_at(std::uint64_t line)
 result<std::optional<graph::cited_fact>>
 log_source::fact_in(std::string_view text, std::uint64_t line, std::uint32_t segment) {
   auto read = graph::parse_edge(text);
-  if (!read || !graph::is_as_written(text, *read))
+  if (!read || position_.is_behind_seal(line, read->seq.has_value()) ||
+      !graph::is_as_written(text, *read))
     return std::optional<graph::cited_fact>();
   auto place = place_of(line, segment);
   if (!place)
@@ -273,7 +274,8 @@ result<bool> log_source::forwards_in(
       at.bytes += end + 1;
       const auto read = graph::parse_edge(text);
       const bool repeats = read && read->seq && *read->seq <= at.sequence;
-      if (!read || repeats || !graph::is_as_written(text, *read))
+      if (!read || repeats || position_.is_behind_seal(at.line, read->seq.has_value()) ||
+          !graph::is_as_written(text, *read))
         continue;
       at.sequence = read->seq.value_or(at.sequence);
       if (!take(read->fact, at.line))

@@ -251,15 +251,29 @@ std::string knowledge_session::damage_of_log() {
     end += " " + segments->back().file() + " " + std::to_string(info ? info->size : 0);
   }
   const auto& ports = context_->ports;
-  const auto expected =
-      ports.repositories && sound_end_ != end
-          ? graph::expected_anchor(context_->home, *ports.files, *ports.repositories)
-          : std::optional<graph::anchor>{};
+  auto expected = ports.repositories && sound_end_ != end
+                      ? graph::expected_anchors(context_->home, *ports.files, *ports.repositories)
+                      : std::vector<graph::anchor>{};
+  // Of a kernel that rests the line may be far from the end: it is looked for once, as long as the
+  // recorder does not miss it.
+  auto heads = graph::heads_of(expected);
+  if (const auto lost = graph::read_lost_ends(*ports.files, context_->home))
+    for (const auto& l : *lost)
+      found_heads_.erase(l.named.head);
+  utc_time newest{};
+  for (const auto& a : expected)
+    newest = std::max(newest, a.at);
+  std::erase_if(expected, [&](const graph::anchor& a) {
+    return a.at < newest && found_heads_.contains(a.head);
+  });
   const auto damage = graph::log_damage(facts_.files(), expected, at.missing);
   if (!damage)
     return "it cannot be checked: " + to_string(damage.error());
-  if (damage->empty())
+  if (damage->empty()) {
     sound_end_ = end;
+    if (!heads.empty())
+      found_heads_ = std::move(heads);
+  }
   return *damage;
 }
 

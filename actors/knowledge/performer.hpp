@@ -145,6 +145,7 @@ class knowledge_session {
   std::map<std::string, kernel_memory> kernels_;
   std::set<std::string> looked_at_;        ///< kernels, in this batch
   std::string sound_end_;                  ///< of the log: commits were compared with it
+  std::set<std::string> found_heads_;      ///< lines that commits name, and that were there
   std::unique_ptr<running_replay> replay_; ///< one at a time; null: there is none
   std::string problem_;                    ///< why the latest request failed; empty: it did not
   std::optional<utc_time> since_;

@@ -242,6 +242,8 @@ std::string_view name_of(chain_problem_kind kind) noexcept {
     return "head_missing";
   case chain_problem_kind::foreign:
     return "foreign";
+  case chain_problem_kind::linked:
+    return "linked";
   }
   return "unknown";
 }
@@ -255,41 +257,40 @@ void chain_verifier::take(std::string_view line, bool complete) {
     return;
   }
   const auto digest = sha256_hex(line);
-  const bool is_anchored = anchored_head_ && digest == *anchored_head_;
-  head_seen_ = head_seen_ || is_anchored;
+  const bool is_anchored = missing_heads_.erase(digest) > 0;
   const auto read = parse_edge(line);
-  const bool believed = read && is_as_written(line, *read);
+  const bool believed = read && is_as_written(line, *read) && (read->seq || report_.chained == 0);
   if (!read) {
     add(report_.lines, chain_problem_kind::malformed, read.error().what);
+  } else if (!read->seq) {
+    judge_older();
   } else if (!believed) {
     add(report_.lines, chain_problem_kind::changed, "wrong checksum");
-  } else if (read->seq) {
+  } else {
     if (std::exchange(in_the_middle_, false)) {
       report_.last_sequence = *read->seq - 1;
       report_.head = read->prev;
       good_head_ = read->prev;
     }
     judge_chained(*read);
-  } else {
-    judge_older();
   }
   if (believed) {
     previous_line_ = report_.lines;
     good_head_ = digest;
   }
   damaged_between_ = believed ? 0 : damaged_between_ + 1;
-  if (is_anchored)
+  if (is_anchored) {
     report_.anchored_line = report_.lines;
+    report_.anchored_head = digest;
+  }
   report_.behind_anchor = is_anchored ? 0 : report_.behind_anchor + (believed ? 1 : 0);
   report_.head = digest;
 }
 
 chain_report chain_verifier::finish() {
   report_.damaged_at_end = damaged_between_;
-  if (!head_seen_) {
-    add(report_.lines, chain_problem_kind::head_missing,
-        "no line has the anchored hash " + *anchored_head_);
-  }
+  for (const auto& head : missing_heads_)
+    add(report_.lines, chain_problem_kind::head_missing, "no line has the anchored hash " + head);
   std::stable_sort(report_.problems.begin(), report_.problems.end(),
                    [](const auto& a, const auto& b) { return a.line < b.line; });
   return std::move(report_);
@@ -338,10 +339,13 @@ void chain_verifier::accuse(const logged_edge& line) {
 }
 
 void chain_verifier::judge_older() {
-  ++report_.older;
   if (report_.chained > 0) {
-    add(report_.lines, chain_problem_kind::unchained, "has no seq and prev, but follows a chain");
+    add(report_.lines, chain_problem_kind::unchained,
+        "has no seq and prev, but follows a chain; it does not count");
+    return;
   }
+  ++report_.older;
+  report_.last_older = report_.lines;
 }
 
 void chain_verifier::add(std::size_t line, chain_problem_kind kind, std::string detail) {
@@ -366,7 +370,7 @@ std::vector<std::size_t> chain_report::damaged() const {
   std::vector<std::size_t> numbers;
   for (const auto& p : problems)
     if (p.kind == chain_problem_kind::malformed || p.kind == chain_problem_kind::changed ||
-        p.kind == chain_problem_kind::out_of_order)
+        p.kind == chain_problem_kind::out_of_order || p.kind == chain_problem_kind::unchained)
       numbers.push_back(p.line);
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -374,7 +378,8 @@ std::vector<std::size_t> chain_report::damaged() const {
 }
 
 chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head) {
-  chain_verifier walk(anchored_head);
+  chain_verifier walk(anchored_head ? std::set<std::string>{*anchored_head}
+                                    : std::set<std::string>{});
   for_each_line(text, [&](std::string_view line, bool complete) { walk.take(line, complete); });
   return walk.finish();
 }

@@ -205,7 +205,32 @@ result<std::uint64_t> behind_unfinished(file_system& files, const std::string& p
   return end;
 }
 
+result<std::uint64_t> own_end_in(file_system& files, const std::string& path, std::uint32_t number,
+                                 std::uint64_t size, const written_log::snapshot& s) {
+  if (s.ends.empty())
+    return size;
+  const auto last = s.ends.rbegin()->first;
+  if (number > last)
+    return 0;
+  const auto known = s.ends.find(number);
+  if (known == s.ends.end())
+    return size;
+  if (number < last)
+    return std::min(size, known->second);
+  auto end = end_of_own_lines(files, path, size, s);
+  if (end && *end == known->second)
+    end = behind_unfinished(files, path, *end, s.unfinished);
+  return end ? result<std::uint64_t>(std::min(size, *end)) : end;
+}
+
 } // namespace
+
+result<std::uint64_t> own_end(file_system& files, const std::string& home,
+                              const written_log& written, const segment& where,
+                              std::uint64_t size) {
+  return own_end_in(files, home_layout(home).knowledge() + "/" + where.file(), where.number, size,
+                    written.now());
+}
 
 result<void> take_log_as_found(file_system& files, const std::string& home, written_log& written) {
   const auto folder = home_layout(home).knowledge();
@@ -259,13 +284,9 @@ result<void> set_foreign_lines_aside(file_system& files, const std::string& home
         return synced;
       continue;
     }
-    const auto known = s.ends.find(where.number);
-    if (where.compressed || known == s.ends.end())
+    if (where.compressed)
       continue;
-    auto end = where.number == last ? end_of_own_lines(files, path, info->size, s)
-                                    : result<std::uint64_t>(known->second);
-    if (end && where.number == last && *end == known->second)
-      end = behind_unfinished(files, path, *end, s.unfinished);
+    const auto end = own_end_in(files, path, where.number, info->size, s);
     if (!end)
       return fail(end.error());
     if (info->size <= *end)

@@ -1,5 +1,8 @@
 #include "boyd/graph/log_damage.hpp"
 
+#include <set>
+#include <utility>
+
 namespace boyd::graph {
 
 namespace {
@@ -26,17 +29,19 @@ std::string missing_segments(const std::vector<segment>& segments) {
              : first + " and other segments are missing, " + std::to_string(missing) + " in all";
 }
 
-result<bool> log_has_end(segment_files& files, const std::vector<segment>& segments,
-                         const std::string& head) {
-  const auto tail = read_tail(files, segments, end_looked_at);
-  if (tail && has_line(tail->text, head))
-    return true;
-  return log_has_line(files, head);
+result<std::set<std::string>> missing_ends(segment_files& files,
+                                           const std::vector<segment>& segments,
+                                           std::set<std::string> heads) {
+  if (const auto tail = read_tail(files, segments, end_looked_at))
+    heads = heads_not_in(tail->text, std::move(heads));
+  if (heads.empty())
+    return heads;
+  return missing_heads(files, std::move(heads));
 }
 
 } // namespace
 
-result<std::string> log_damage(segment_files& files, const std::optional<anchor>& expected,
+result<std::string> log_damage(segment_files& files, const std::vector<anchor>& expected,
                                std::uint64_t missing_facts) {
   const auto segments = files.list();
   if (!segments)
@@ -47,18 +52,18 @@ result<std::string> log_damage(segment_files& files, const std::optional<anchor>
     add(missing_facts == 1
             ? "1 fact is missing between its lines"
             : std::to_string(missing_facts) + " facts are missing between its lines");
-  if (!expected || expected->head == genesis)
-    return text;
-  const auto has_end = log_has_end(files, *segments, expected->head);
-  if (!has_end && has_end.error().code != errc::corrupt)
-    return fail(has_end.error());
-  if (!has_end)
-    add(has_end.error().what);
-  else if (!*has_end && segments->empty())
+  const auto missing = missing_ends(files, *segments, heads_of(expected));
+  if (!missing && missing.error().code != errc::corrupt)
+    return fail(missing.error());
+  if (!missing)
+    add(missing.error().what);
+  else if (!missing->empty() && segments->empty())
     add("graph.jsonl is missing");
-  else if (!*has_end)
-    add("its end, as commit " + expected->commit.substr(0, digits_of_commit) + " of kernel " +
-        expected->kernel_id + " names it, was cut off or changed");
+  else
+    for (const auto& a : expected)
+      if (missing->contains(a.head))
+        add("its end, as commit " + a.commit.substr(0, digits_of_commit) + " of kernel " +
+            a.kernel_id + " names it, was cut off or changed");
   return text;
 }
 

@@ -60,47 +60,61 @@ result<std::optional<anchor>> anchor_of(repository& history, const std::string& 
   return std::optional<anchor>{};
 }
 
-std::optional<anchor> newest_anchor(const std::string& home, file_system& files,
-                                    repository_provider& repositories) {
-  std::optional<anchor> newest;
+std::vector<anchor> newest_anchors(const std::string& home, file_system& files,
+                                   repository_provider& repositories) {
+  std::vector<anchor> all;
   const auto kernels = files.list(home_layout(home).kernels());
   if (!kernels)
-    return newest;
+    return all;
   for (const auto& id : *kernels) {
     const auto repository = repositories.open(home_layout(home).kernel(id), {});
     const auto found = repository ? anchor_of(**repository, id, commits_looked_at)
                                   : result<std::optional<anchor>>(fail(repository.error()));
-    if (found && *found && (!newest || (*found)->at > newest->at))
-      newest = **found;
+    if (found && *found)
+      all.push_back(**found);
   }
-  return newest;
+  std::ranges::stable_sort(all, {}, &anchor::at);
+  return all;
 }
 
-std::optional<anchor> expected_anchor(const std::string& home, file_system& files,
-                                      repository_provider& repositories) {
-  auto newest = newest_anchor(home, files, repositories);
-  if (!newest)
-    return std::nullopt;
+std::vector<anchor> expected_anchors(const std::string& home, file_system& files,
+                                     repository_provider& repositories) {
+  auto all = newest_anchors(home, files, repositories);
   const auto lost = read_lost_ends(files, home);
-  const bool is_accepted = lost && std::ranges::any_of(*lost, [&](const lost_end& l) {
-                             return l.accepted && l.named.head == newest->head;
-                           });
-  return is_accepted ? std::nullopt : newest;
+  if (!lost)
+    return all;
+  for (const auto& l : *lost) {
+    const auto is_same = [&](const anchor& a) { return a.head == l.named.head; };
+    if (l.accepted)
+      std::erase_if(all, is_same);
+    else if (std::ranges::none_of(all, is_same))
+      all.push_back(l.named);
+  }
+  return all;
 }
 
-bool has_line(std::string_view log, const std::string& head) {
-  if (head == genesis)
-    return true;
-  while (!log.empty()) {
+std::set<std::string> heads_of(const std::vector<anchor>& anchors) {
+  std::set<std::string> heads;
+  for (const auto& a : anchors)
+    heads.insert(a.head);
+  return heads;
+}
+
+std::set<std::string> heads_not_in(std::string_view log, std::set<std::string> heads) {
+  heads.erase(std::string(genesis));
+  while (!log.empty() && !heads.empty()) {
     if (log.back() == '\n')
       log.remove_suffix(1);
     const auto begin = log.rfind('\n');
     const auto line = begin == std::string_view::npos ? log : log.substr(begin + 1);
-    if (sha256_hex(line) == head)
-      return true;
+    heads.erase(sha256_hex(line));
     log.remove_suffix(line.size());
   }
-  return false;
+  return heads;
+}
+
+bool has_line(std::string_view log, const std::string& head) {
+  return heads_not_in(log, {head}).empty();
 }
 
 std::string lost_ends_path(const std::string& home) {
@@ -144,17 +158,19 @@ result<void> write_lost_ends(file_system& files, const std::string& home,
   return files::write_atomic(files, lost_ends_path(home), text);
 }
 
-bool compare_with_log(std::vector<lost_end>& lost, const std::optional<anchor>& newest,
+bool compare_with_log(std::vector<lost_end>& lost, const std::vector<anchor>& newest,
                       const std::function<bool(const std::string& head)>& has, utc_time now) {
-  const auto back =
-      std::erase_if(lost, [&](const lost_end& l) { return !l.accepted && has(l.named.head); });
-  const bool is_known = !newest || std::ranges::any_of(lost, [&](const lost_end& l) {
-    return l.named.head == newest->head;
-  });
-  if (is_known || has(newest->head))
-    return back > 0;
-  lost.push_back({*newest, now, false});
-  return true;
+  bool has_changed =
+      std::erase_if(lost, [&](const lost_end& l) { return !l.accepted && has(l.named.head); }) > 0;
+  for (const auto& a : newest) {
+    const bool is_known =
+        std::ranges::any_of(lost, [&](const lost_end& l) { return l.named.head == a.head; });
+    if (is_known || has(a.head))
+      continue;
+    lost.push_back({a, now, false});
+    has_changed = true;
+  }
+  return has_changed;
 }
 
 std::string told(const std::vector<lost_end>& lost) {

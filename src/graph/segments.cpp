@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 namespace boyd::graph {
@@ -63,12 +64,15 @@ result<std::size_t> count_lines(segment_files& files, const segment& which, std:
 }
 
 /// Calls `take(line, complete)` for each line of a segment. Of one that is longer than any fact
-/// only the beginning is kept.
+/// only the beginning is kept. What stands behind `end_of_all` is not read.
 template <class F>
-result<void> each_line(segment_files& files, const segment& which, F take) {
+result<void> each_line(segment_files& files, const segment& which, F take,
+                       std::uint64_t end_of_all = std::numeric_limits<std::uint64_t>::max()) {
   std::string rest;
-  for (std::uint64_t at = 0;;) {
-    const auto bytes = files.read(which, at, read_at_once);
+  for (std::uint64_t at = 0; at < end_of_all;) {
+    const auto bytes = files.read(
+        which, at,
+        static_cast<std::size_t>(std::min<std::uint64_t>(read_at_once, end_of_all - at)));
     if (!bytes)
       return fail(bytes.error());
     if (bytes->empty())
@@ -138,6 +142,11 @@ std::string segment_files::path(const segment& which) const {
 
 result<std::vector<foreign_lines>> segment_files::foreign() const {
   return list_foreign_lines(*files_, home_);
+}
+
+result<bool> segment_files::is_link(const segment& which) const {
+  const auto info = files_->stat(path(which));
+  return info ? result<bool>(info->kind == file_kind::symlink) : fail(info.error());
 }
 
 result<std::uint64_t> segment_files::size(const segment& which) {
@@ -287,16 +296,57 @@ class line_places {
   std::vector<std::pair<std::size_t, std::string>> begins_;
 };
 
+constexpr const char* link_told =
+    "it is a symbolic link, and a node writes through none; what it shows may be anybody's: find "
+    "out "
+    "who put it there, then stop the node and restore the log itself from a backup";
+
+/// How far a segment is the node's own; all of it where nobody says.
+std::uint64_t own_end(const segment& s, const written_log::segment_ends& own_ends) {
+  const auto known = own_ends.find(s.number);
+  if (!own_ends.empty() && s.number > own_ends.rbegin()->first)
+    return 0;
+  return s.compressed || known == own_ends.end() ? std::numeric_limits<std::uint64_t>::max()
+                                                 : known->second;
+}
+
 } // namespace
 
-result<log_report> verify_log(segment_files& files,
-                              const std::optional<std::string>& anchored_head) {
+result<std::vector<log_problem>> lines_behind(segment_files& files,
+                                              const written_log::segment_ends& own_ends) {
+  const auto segments = files.list();
+  if (!segments)
+    return fail(segments.error());
+  std::vector<log_problem> all;
+  for (const auto& s : *segments) {
+    const auto end = own_end(s, own_ends);
+    if (end == std::numeric_limits<std::uint64_t>::max() || s.compressed)
+      continue;
+    const auto size = files.size(s);
+    if (!size)
+      return fail(size.error());
+    if (*size <= end)
+      continue;
+    const auto before = count_lines(files, s, end);
+    if (!before)
+      return fail(before.error());
+    all.push_back({s.name() + ":" + std::to_string(*before + 1), chain_problem_kind::foreign,
+                   std::to_string(*size - end) +
+                       " bytes from here on, which another program wrote while the node is "
+                       "running, do not count; the node sets them aside before it writes, or "
+                       "within half a minute"});
+  }
+  return all;
+}
+
+result<log_report> verify_log(segment_files& files, const std::set<std::string>& anchored_heads,
+                              const written_log::segment_ends& own_ends) {
   const auto segments = files.list();
   if (!segments)
     return fail(segments.error());
   log_report report;
   report.segments = segments->size();
-  chain_verifier walk(anchored_head);
+  chain_verifier walk(anchored_heads);
   line_places places;
   std::uint32_t next = 1;
   for (const auto& s : *segments) {
@@ -306,12 +356,20 @@ result<log_report> verify_log(segment_files& files,
     next = s.number + 1;
     places.begin(s, walk.lines());
     const bool is_last = s == segments->back();
-    const auto read = each_line(files, s, [&](std::string_view line, bool complete) {
-      if (!complete && is_last)
-        report.ends_within_line = true;
-      else
-        walk.take(line, complete);
-    });
+    const auto is_link = files.is_link(s);
+    if (!is_link)
+      return fail(is_link.error());
+    if (*is_link)
+      report.problems.push_back({s.file(), chain_problem_kind::linked, link_told});
+    const auto read = each_line(
+        files, s,
+        [&](std::string_view line, bool complete) {
+          if (!complete && is_last)
+            report.ends_within_line = true;
+          else
+            walk.take(line, complete);
+        },
+        own_end(s, own_ends));
     if (!read && read.error().code != errc::corrupt)
       return fail(read.error());
     if (!read)
@@ -321,8 +379,13 @@ result<log_report> verify_log(segment_files& files,
   report.facts = chain.chained + chain.older;
   report.last_sequence = chain.last_sequence;
   report.unconfirmed = chain.behind_anchor;
-  if (chain.anchored_line > 0)
+  report.older = chain.older;
+  if (chain.older > 0)
+    report.older_until = places.place(chain.last_older);
+  if (chain.anchored_line > chain.last_older) {
     report.confirmed = places.place(chain.anchored_line);
+    report.confirmed_head = std::move(chain.anchored_head);
+  }
   for (auto& p : chain.problems)
     report.problems.push_back({places.place(p.line), p.kind, std::move(p.detail)});
   const auto foreign = files.foreign();
@@ -333,21 +396,25 @@ result<log_report> verify_log(segment_files& files,
   return report;
 }
 
-result<bool> log_has_line(segment_files& files, const std::string& head) {
-  if (head == genesis)
-    return true;
+result<std::set<std::string>> missing_heads(segment_files& files, std::set<std::string> heads) {
+  heads.erase(std::string(genesis));
   const auto segments = files.list();
   if (!segments)
     return fail(segments.error());
-  bool found = false;
-  for (auto s = segments->rbegin(); s != segments->rend() && !found; ++s) {
+  for (auto s = segments->rbegin(); s != segments->rend() && !heads.empty(); ++s) {
     const auto read = each_line(files, *s, [&](std::string_view line, bool complete) {
-      found = found || (complete && sha256_hex(line) == head);
+      if (complete && !heads.empty())
+        heads.erase(sha256_hex(line));
     });
     if (!read)
       return fail(read.error());
   }
-  return found;
+  return heads;
+}
+
+result<bool> log_has_line(segment_files& files, const std::string& head) {
+  const auto missing = missing_heads(files, {head});
+  return missing ? result<bool>(missing->empty()) : fail(missing.error());
 }
 
 } // namespace boyd::graph

@@ -50,6 +50,14 @@ struct fixture : simulated_node {
         all[path.substr(std::string_view(folder).size())] = bytes;
     return all;
   }
+  /// Another program appends a line that goes on behind the last one, whatever that is.
+  void append_forged(int n) {
+    const auto before = text();
+    if (!before.ends_with('\n'))
+      return;
+    auto log = disk->open(log_path, open_mode::append).value();
+    REQUIRE(log->write(forged(before, n)));
+  }
   graph::log_report verify() const {
     graph::segment_files segments(*files, "/boyd", nullptr);
     return graph::verify_log(segments).value();
@@ -146,6 +154,69 @@ TEST_CASE("a segment that another program begins is set aside", "[graph_recorder
       REQUIRE(recorded(session, {fact(n)}));
   CHECK(f.text() == full);
   CHECK(f.aside().size() == 2);
+}
+
+TEST_CASE("a line that another program appends between two looks is none of the log",
+          "[graph_recorder]") {
+  std::uint64_t calls = 0;
+  for (std::uint64_t at = 0; at == 0 || at < calls; ++at) {
+    fixture f;
+    graph_session session(f.context);
+    REQUIRE(recorded(session, {fact(1), fact(2)}));
+    f.append_forged(9); // so that the log is opened again
+    const auto begin = f.disk->calls();
+    bool is_busy = false;
+    f.disk->set_fault_plan([&](const sim::disk_call& c) {
+      if (!is_busy && c.number == begin + at) {
+        is_busy = true;
+        f.append_forged(8);
+      }
+      return sim::disk_fault::none;
+    });
+    bool done = false;
+    for (int attempt = 0; attempt < 4 && !done; ++attempt)
+      done = recorded(session, {fact(3)});
+    calls = std::max(calls, f.disk->calls() - begin);
+    f.disk->clear_faults();
+    CAPTURE(at);
+    CHECK(done);
+    REQUIRE(recorded(session, {fact(4)}));
+    CHECK(f.text().find("ctx_8") == std::string::npos);
+    CHECK(f.text().find("ctx_9") == std::string::npos);
+    CHECK(graph::verify(f.text()).intact());
+    CHECK(graph::verify(f.text()).chained == 4);
+    CHECK(f.context->written->ends().at(1) == f.text().size());
+  }
+  CHECK(calls > 20);
+}
+
+TEST_CASE("a program that appends whenever the log is opened stops the recorder, and adds nothing",
+          "[graph_recorder]") {
+  fixture f;
+  graph_session session(f.context);
+  REQUIRE(recorded(session, {fact(1), fact(2)}));
+  const auto own = f.text();
+  f.append_forged(9);
+  bool is_busy = false;
+  f.disk->set_fault_plan([&](const sim::disk_call& c) {
+    if (!is_busy && c.op == sim::disk_op::open && c.path == log_path) {
+      is_busy = true;
+      f.append_forged(8);
+      is_busy = false;
+    }
+    return sim::disk_fault::none;
+  });
+  CHECK_FALSE(recorded(session, {fact(3)}));
+  session.probe();
+  CHECK_FALSE(session.health().ok);
+  CHECK_THAT(session.health().reason, Contains("another program keeps on writing to the log"));
+  CHECK(f.context->written->ends().at(1) == own.size());
+  f.disk->clear_faults();
+  REQUIRE(recorded(session, {fact(3)}));
+  CHECK(session.health().ok);
+  CHECK(f.text().starts_with(own));
+  CHECK(graph::verify(f.text()).intact());
+  CHECK(graph::verify(f.text()).chained == 3);
 }
 
 TEST_CASE("setting aside may fail at each of its calls, and loses nothing", "[graph_recorder]") {

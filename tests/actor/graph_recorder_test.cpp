@@ -274,6 +274,38 @@ TEST_CASE(
   CHECK(report.last_sequence == 4);
 }
 
+TEST_CASE("a last line without a seal is left out, and the chain goes on from the one before",
+          "[graph_recorder]") {
+  simulated_node node;
+  {
+    graph_session before(node.context);
+    REQUIRE(recorded(before, {fact(1), fact(2), fact(3)}));
+  }
+  node.context->written->forget(); // the next session is another node's
+  const std::string bare = "{\"from\":\"ctx_9\",\"to\":\"exec_1\",\"type\":\"used_in\","
+                           "\"timestamp\":1,\"meta\":{}}\n";
+  const auto text = node.disk->snapshot().at(log_path) + bare;
+  node.disk->put(log_path, text);
+  for (int start = 0; start < 2; ++start) {
+    graph_session session(node.context);
+    session.probe();
+    CHECK(session.health().ok);
+    INFO(session.health().notice);
+    CHECK(session.health().notice.find("graph.jsonl:4 is unchained") != std::string::npos);
+    CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == bare);
+    REQUIRE(recorded(session, {fact(5 + start)}));
+  }
+  const auto now = node.disk->snapshot().at(log_path);
+  CHECK(now.starts_with(text));
+  const auto report = graph::verify(now);
+  CHECK(report.problems.size() == 1);
+  CHECK(report.damaged() == std::vector<std::size_t>{4});
+  // No reader takes a new fact for a repeat of an earlier one.
+  const auto first_new = now.substr(text.size(), now.find('\n', text.size()) - text.size());
+  CHECK(graph::parse_edge(first_new).value().seq > 3U);
+  CHECK(report.chained == 5);
+}
+
 TEST_CASE("case 40 bitflip-jsonl: a last line that no longer parses is kept aside and told of",
           "[graph_recorder]") {
   simulated_node node;
@@ -358,7 +390,7 @@ TEST_CASE("a log that reaches its limit goes on in the next segment", "[graph_re
     head = batch.front().reply->head;
   };
   graph::segment_files files(*f.files, "/boyd", nullptr);
-  const auto report = [&] { return graph::verify_log(files, head).value(); };
+  const auto report = [&] { return graph::verify_log(files, {head}).value(); };
   for (int n = 0; n < 40; ++n) {
     record(n);
     if (n % 10 == 9)
@@ -400,8 +432,8 @@ TEST_CASE("a log that reaches its limit goes on in the next segment", "[graph_re
     session = std::make_unique<graph_session>(f.context, limit);
     record(40);
     graph::segment_files with(*f.files, "/boyd", f.context->ports.unpack);
-    CHECK(graph::verify_log(with, head)->intact());
-    CHECK(graph::verify_log(with, head)->segments == segments + 1);
+    CHECK(graph::verify_log(with, {head})->intact());
+    CHECK(graph::verify_log(with, {head})->segments == segments + 1);
   }
   SECTION("damage in an earlier segment is named by its place") {
     const auto path = files.path({static_cast<std::uint32_t>(segments - 1), false});

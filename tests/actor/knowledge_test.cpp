@@ -175,6 +175,42 @@ TEST_CASE("knowledge: damaged lines are passed over, the others count", "[knowle
   CHECK(replayed->left_out > 0);
 }
 
+TEST_CASE("knowledge: lines without a seal count before the first sealed one alone",
+          "[knowledge]") {
+  // As versions wrote them that had no chain.
+  const auto bare = [](const std::string& item, const std::string& run) {
+    graph::edge_chain chain;
+    std::string text;
+    for (const auto& fact : {use_of(item, run, {}), end_of(run, {})}) {
+      const auto line = chain.append(fact).value();
+      text += line.substr(0, line.find(",\"seq\":")) + "}\n";
+    }
+    return text;
+  };
+  fixture f;
+  fact_log log{f};
+  log.add_run("ctx_1", "1");
+  const bool is_older = GENERATE(false, true);
+  if (is_older)
+    log.put(bare("ctx_2", "2") + log.text());
+  CHECK(successes(f, "ctx_2") == (is_older ? 1 : -1));
+  log.put(log.text() + bare("ctx_3", "3"));
+  CHECK(successes(f, "ctx_3") == -1);
+  log.add_run("ctx_1", "4");
+  CHECK(successes(f, "ctx_1") == 2);
+  CHECK(successes(f, "ctx_3") == -1);
+  const auto replayed = f.ask(replay_policy{});
+  REQUIRE(replayed);
+  CHECK(replayed->looked_at == (is_older ? 6 : 4));
+  // Nor does a question that looks at the lines themselves find it.
+  inspect_graph all;
+  all.what = inspect_graph::kind::query;
+  const auto found = f.ask(all);
+  REQUIRE(found);
+  CHECK(found->inspected.find("exec_4") != std::string::npos);
+  CHECK(found->inspected.find("exec_3") == std::string::npos);
+}
+
 TEST_CASE("knowledge: the index is made anew from the log, the same", "[knowledge]") {
   fixture f;
   fact_log log{f};

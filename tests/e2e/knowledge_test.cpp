@@ -1,6 +1,7 @@
 #include "boyd/graph/edge_log.hpp"
 #include "program.hpp"
 #include "support/pch.hpp"
+#include "written_log.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -121,6 +122,7 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
   const auto last = "graph.jsonl:" + std::to_string(std::count(sound.begin(), sound.end(), '\n'));
   CHECK(whole.at("confirmed").at("line") == last);
   CHECK(whole.at("unconfirmed") == 0);
+  CHECK(whole.at("not_proved").is_null());
   CHECK_THAT(f.home.run({"kg", "verify"}).out,
              Contains("nothing was changed or removed; confirmed up to " + last + " by commit ") &&
                  !Contains("not in a commit"));
@@ -138,6 +140,30 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
   fails_with(sound.substr(sound.find('\n') + 1), "graph.jsonl:1: removed");
   std::filesystem::remove(log);
   CHECK(f.home.run({"kg", "verify"}).code == 1);
+}
+
+TEST_CASE("kg verify: lines of a version without seals are not called proved", "[knowledge]") {
+  const temp_dir workspace;
+  write_file(workspace.file("guide.md"), "Ring the bell.\n");
+  write_file(workspace.file("other.md"), "Nothing.\n");
+  const home_of_boyd home(yaml(workspace.path()));
+  const auto log = written_log::of_two_texts();
+  const auto lines = std::count(log.text.begin(), log.text.end(), '\n');
+  std::filesystem::create_directories(home.file("knowledge"));
+  write_file(home.file("knowledge/graph.jsonl"), log.text);
+  const auto words = "lines 1–" + std::to_string(lines) +
+                     " were written by an older version without seals: they are not proved";
+  const auto before = home.run({"kg", "verify"});
+  CHECK(before.code == 0);
+  CHECK_THAT(before.out, Contains(words) && !Contains("nothing was changed"));
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto after = home.run({"kg", "verify"});
+  CHECK(after.code == 0);
+  CHECK_THAT(after.out, Contains(words + "; of the newer ones nothing was changed or removed; "
+                                         "confirmed up to graph.jsonl:"));
+  const auto verified = home.run({"kg", "verify", "--json"}).json();
+  CHECK(verified.at("not_proved").at("lines") == lines);
+  CHECK(verified.at("not_proved").at("until") == "graph.jsonl:" + std::to_string(lines));
 }
 
 TEST_CASE("kg verify: facts behind the newest commit are not called confirmed", "[knowledge]") {

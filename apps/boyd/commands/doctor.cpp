@@ -316,14 +316,14 @@ class doctor {
     }
   }
 
-  /// The newest of all kernels' anchors: the graph only grows, so that line must be in it. Read
+  /// The newest anchor of each kernel: the graph only grows, so those lines must be in it. Read
   /// before the graph is: a running node writes the line first.
   void take_anchor(repository& history_of, const std::string& kernel_id) {
     const auto found = graph::anchor_of(history_of, kernel_id, commits_looked_at);
     if (!found)
       return add("kernel " + kernel_id, found.error());
-    if (*found && (!anchor_ || (*found)->at > anchor_->at))
-      anchor_ = **found;
+    if (*found)
+      anchors_.push_back(**found);
   }
 
   /// What the recorder has found missing is told until a person accepts it; what a person has
@@ -332,12 +332,13 @@ class doctor {
     const auto lost = graph::read_lost_ends(*ports_.files, where_.home);
     if (!lost)
       return add(graph_check, lost.error());
-    if (anchor_ && std::ranges::any_of(*lost, [&](const graph::lost_end& l) {
-          return l.accepted && l.named.head == anchor_->head;
-        }))
-      anchor_.reset();
-    if (const auto text = graph::told(*lost); !text.empty())
+    for (const auto& l : *lost)
+      if (l.accepted)
+        std::erase_if(anchors_, [&](const graph::anchor& a) { return a.head == l.named.head; });
+    if (const auto text = graph::told(*lost); !text.empty()) {
       add(graph_check, "fail", text, after_cut);
+      has_lost_end_ = true;
+    }
   }
 
   /// Every line's hash stands in the next one, and a commit has the last one's: what was changed or
@@ -348,12 +349,13 @@ class doctor {
     lost_ends();
     const std::string check = graph_check;
     const auto log = where_.layout().graph_log();
-    const std::optional<std::string> head = anchor_ ? std::optional(anchor_->head) : std::nullopt;
+    auto heads = graph::heads_of(anchors_);
+    heads.erase(std::string(graph::genesis));
+    const bool expected = !heads.empty();
     graph::segment_files files(*ports_.files, where_.home, ports_.unpack);
-    const auto report = graph::verify_log(files, head);
+    const auto report = graph::verify_log(files, heads);
     if (!report)
       return add(check, report.error());
-    const bool expected = head && *head != graph::genesis;
     if (report->segments == 0)
       return expected
                  ? add(check, "fail", log + " is missing, although commits refer to it", after_cut)
@@ -373,7 +375,8 @@ class doctor {
       return add(check, "fail", log + ": " + told(report->problems),
                  "do not trust these lines; stop the node, then restore a good copy from a backup, "
                  "or move the files away to begin a new log");
-    const auto sound = std::to_string(report->facts) + " facts, hash chain whole";
+    const auto sound = (has_lost_end_ ? "apart from what is missing: " : "") +
+                       std::to_string(report->facts) + " facts, hash chain whole";
     if (report->ends_within_line && !running_)
       return add(check, "warn", sound + "; the last line is incomplete",
                  "no action needed: the next start moves it to a .torn file");
@@ -628,8 +631,9 @@ class doctor {
   ports ports_;
   std::shared_ptr<const config::configuration> settings_;
   std::vector<finding> findings_;
-  std::optional<graph::anchor> anchor_;
+  std::vector<graph::anchor> anchors_;
   std::set<std::string> refused_; ///< kernels whose next commit would be refused
+  bool has_lost_end_ = false;     ///< the recorder has noted one, and nobody has accepted it
   bool there_ = false;
   bool running_ = false;
 };
@@ -657,7 +661,7 @@ result<void> accept_graph(const place& where) {
       read = fail(found.error());
     return found && *found;
   };
-  graph::compare_with_log(lost, graph::newest_anchor(where.home, *p.files, *p.repositories), has,
+  graph::compare_with_log(lost, graph::newest_anchors(where.home, *p.files, *p.repositories), has,
                           p.clock->now());
   if (!read)
     return read;

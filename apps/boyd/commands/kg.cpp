@@ -3,16 +3,20 @@
 #include "../hints.hpp"
 #include "../home.hpp"
 #include "../time_view.hpp"
+#include "adapters/control/control_client.hpp"
 #include "asking.hpp"
 #include "boyd/graph/lost_end.hpp"
 #include "boyd/graph/picture.hpp"
 #include "boyd/graph/segments.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
-#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 /// Questions about the log of facts.
 namespace boyd::app {
@@ -21,6 +25,12 @@ namespace {
 
 constexpr std::size_t shown_id = 40;     // characters
 constexpr std::size_t shown_commit = 12; // digits
+
+/// When the node's end stays as it is for so many looks, the node is not writing.
+constexpr int quiet_looks = 20;
+constexpr int most_looks = 5 * quiet_looks;
+constexpr milliseconds between_looks = 100ms;
+constexpr milliseconds node_limit = 5s;
 
 std::string line_of(const json& row) {
   return "  " + text_of(row, "line");
@@ -188,34 +198,119 @@ api_request question(const arguments& args, const std::string& name) {
 
 // -- verify: the files themselves, whoever else reads them ----------------------------------------
 
-/// Up to which line the newest commit confirms the log.
-std::string told_of(const std::optional<graph::anchor>& anchor, const graph::log_report& r) {
-  if (!anchor)
+/// The commit that confirms the log furthest; null: none.
+const graph::anchor* confirming(const std::vector<graph::anchor>& anchors,
+                                const graph::log_report& r) {
+  const auto it = std::ranges::find(anchors, r.confirmed_head, &graph::anchor::head);
+  return r.confirmed.empty() || it == anchors.end() ? nullptr : &*it;
+}
+
+/// Up to which line commits confirm the log.
+std::string told_of(const std::vector<graph::anchor>& anchors, const graph::log_report& r) {
+  if (anchors.empty())
     return as_hint("no readable commit confirms it (see: boyd doctor)");
   const auto newer = r.unconfirmed == 0 ? std::string()
                      : r.unconfirmed == 1
                          ? std::string("1 newer fact is not in a commit yet")
                          : std::to_string(r.unconfirmed) + " newer facts are not in a commit yet";
-  if (r.confirmed.empty())
+  const auto* const by = confirming(anchors, r);
+  if (by == nullptr)
     return newer.empty() ? "there is nothing to confirm" : newer;
-  return "confirmed up to " + r.confirmed + " by commit " + anchor->commit.substr(0, shown_commit) +
+  return "confirmed up to " + r.confirmed + " by commit " + by->commit.substr(0, shown_commit) +
          (newer.empty() ? "" : "; " + newer);
 }
 
-json json_of(const std::optional<graph::anchor>& anchor, const graph::log_report& r) {
+/// What no seal proves; empty when there is nothing.
+std::string told_of_older(const graph::log_report& r) {
+  const auto count = std::to_string(r.older);
+  if (r.older == 0)
+    return {};
+  if (r.older == 1)
+    return "line 1 was written by an older version without seals: it is not proved";
+  const bool is_beginning = r.older_until == graph::segment{}.name() + ":" + count;
+  return (is_beginning ? "lines 1–" + count : count + " lines up to " + r.older_until) +
+         " were written by an older version without seals: they are not proved";
+}
+
+std::string told_of_whole(const std::vector<graph::anchor>& anchors, const graph::log_report& r) {
+  const auto older = told_of_older(r);
+  return counted(r.facts, "fact") + " in " + counted(r.segments, "segment") + ": " + older +
+         (older.empty()       ? "nothing was changed or removed; "
+          : r.older < r.facts ? "; of the newer ones nothing was changed or removed; "
+                              : "; ") +
+         told_of(anchors, r) +
+         (r.ends_within_line ? "; the last line is incomplete (being written, or damaged)" : "");
+}
+
+/// With the commit that names what is missing.
+std::string detail_of(const graph::log_problem& p, const std::vector<graph::anchor>& anchors) {
+  if (p.kind == graph::chain_problem_kind::head_missing)
+    for (const auto& a : anchors)
+      if (p.detail.ends_with(a.head))
+        return p.detail + ", which commit " + a.commit.substr(0, shown_commit) + " of kernel " +
+               a.kernel_id + " names: the end of the log was cut off or changed";
+  return p.detail;
+}
+
+json json_of(const std::vector<graph::anchor>& anchors, const graph::log_report& r) {
   json problems = json::array();
   for (const auto& p : r.problems)
-    problems.push_back({{"line", p.place}, {"kind", graph::name_of(p.kind)}, {"what", p.detail}});
+    problems.push_back(
+        {{"line", p.place}, {"kind", graph::name_of(p.kind)}, {"what", detail_of(p, anchors)}});
+  const auto* const by = confirming(anchors, r);
   return {{"schema", "boyd.kg_verify/1"},
           {"ok", r.intact()},
           {"facts", r.facts},
           {"segments", r.segments},
-          {"confirmed", anchor && !r.confirmed.empty() ? json{{"line", r.confirmed},
-                                                              {"kernel_id", anchor->kernel_id},
-                                                              {"commit", anchor->commit}}
-                                                       : json(nullptr)},
+          {"not_proved",
+           r.older == 0 ? json(nullptr) : json{{"lines", r.older}, {"until", r.older_until}}},
+          {"confirmed",
+           by != nullptr
+               ? json{{"line", r.confirmed}, {"kernel_id", by->kernel_id}, {"commit", by->commit}}
+               : json(nullptr)},
           {"unconfirmed", r.unconfirmed},
           {"problems", std::move(problems)}};
+}
+
+/// What a running node says of its log.
+struct own_log {
+  graph::written_log::segment_ends ends;   ///< empty: no node answers
+  std::vector<graph::log_problem> foreign; ///< what stands behind them
+};
+
+graph::written_log::segment_ends ends_told(const place& where) {
+  graph::written_log::segment_ends ends;
+  const auto answer =
+      adapters::control_call(where.layout().control_socket(),
+                             {"GET", "/api/v1/knowledge", {{"question", "ends"}}, {}}, node_limit);
+  if (!answer || answer->status != 200)
+    return ends;
+  for (const auto& s : rows_of(object_of(answer->body), "segments"))
+    ends[static_cast<std::uint32_t>(number_of(s, "segment"))] =
+        static_cast<std::uint64_t>(number_of(s, "bytes"));
+  return ends;
+}
+
+/// What stands behind the end is foreign when the end stays as it is: else the node is writing.
+result<own_log> ask_for_ends(const place& where, graph::segment_files& files) {
+  own_log own;
+  own.ends = ends_told(where);
+  int quiet = 0;
+  for (int look = 0; !own.ends.empty() && quiet < quiet_looks && look < most_looks; ++look) {
+    auto behind = graph::lines_behind(files, own.ends);
+    if (!behind)
+      return fail(behind.error());
+    own.foreign = std::move(*behind);
+    if (own.foreign.empty())
+      return own;
+    std::this_thread::sleep_for(between_looks);
+    auto now = ends_told(where);
+    quiet = now == own.ends ? quiet + 1 : 0;
+    own.ends = std::move(now);
+  }
+  if (quiet < quiet_looks)
+    own.foreign.clear();
+  return own;
 }
 
 int verify(const arguments& args) {
@@ -225,25 +320,26 @@ int verify(const arguments& args) {
   const auto p = local_ports();
   graph::segment_files files(*p.files, where->home, p.unpack);
   // Read before the log is: a running node writes the line first.
-  const auto anchor = graph::expected_anchor(where->home, *p.files, *p.repositories);
-  const auto checked =
-      graph::verify_log(files, anchor ? std::optional(anchor->head) : std::nullopt);
+  const auto anchors = graph::expected_anchors(where->home, *p.files, *p.repositories);
+  const auto own = ask_for_ends(*where, files);
+  if (!own)
+    return report(own.error(), args.json);
+  auto checked = graph::verify_log(files, graph::heads_of(anchors), own->ends);
   if (!checked)
     return report(checked.error(), args.json);
+  std::ranges::copy(own->foreign, std::back_inserter(checked->problems));
   if (args.json)
-    print(json_of(anchor, *checked).dump() + "\n");
+    print(json_of(anchors, *checked).dump() + "\n");
   else if (checked->intact())
-    print(counted(checked->facts, "fact") + " in " + counted(checked->segments, "segment") +
-          ": nothing was changed or removed; " + told_of(anchor, *checked) +
-          (checked->ends_within_line ? "; the last line is incomplete (being written, or damaged)"
-                                     : "") +
-          "\n");
+    print(told_of_whole(anchors, *checked) + "\n");
   for (const auto& problem : checked->problems)
     if (!args.json)
       print(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +
-            problem.detail + "\n");
+            detail_of(problem, anchors) + "\n");
+  if (!args.json && !checked->intact() && checked->older > 0)
+    print(told_of_older(*checked) + "\n");
   if (!args.json && !checked->intact() && !checked->confirmed.empty())
-    print(told_of(anchor, *checked) + "\n");
+    print(told_of(anchors, *checked) + "\n");
   return checked->intact() ? exit_code::ok : exit_code::failure;
 }
 

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace boyd::graph {
@@ -72,7 +74,7 @@ class edge_chain {
 
   /// Goes on after `last_line` (empty: an empty log). After a line of an older log the chain begins
   /// with seq 1 and that line's hash. `sequence`: of the last line, when what it says itself cannot
-  /// be believed.
+  /// be believed, or it says none and stands behind others that do.
   static result<edge_chain> resume(std::string_view last_line,
                                    const std::optional<std::uint64_t>& sequence = {});
 
@@ -97,10 +99,11 @@ enum class chain_problem_kind : std::uint8_t {
                 ///< successor was chained to, or its own `prev` was hit
   removed,      ///< lines are missing before this one
   out_of_order, ///< the line repeats or precedes its predecessor, or is foreign to the chain
-  unchained,    ///< a line without seq and prev after a chained one
+  unchained,    ///< a line without seq and prev after a chained one: no version has written it so
   torn,         ///< the last line has no line break
   head_missing, ///< the anchored head is not the hash of any line: the end was changed or removed
-  foreign,      ///< lines that another program wrote while a node was running, set aside since
+  foreign,      ///< lines that another program wrote while a node was running
+  linked,       ///< the segment is a symbolic link: what it shows is not the log that a node wrote
 };
 
 std::string_view name_of(chain_problem_kind kind) noexcept;
@@ -116,17 +119,20 @@ struct chain_problem {
 struct chain_report {
   std::size_t lines = 0;               ///< all, blank ones included
   std::size_t chained = 0;             ///< well-formed with seq and prev
-  std::size_t older = 0;               ///< well-formed without
+  std::size_t older = 0;               ///< well-formed without, before the first of those
+  std::size_t last_older = 0;          ///< number of the last of these lines
   std::vector<chain_problem> problems; ///< by line number
   std::string head{genesis};           ///< hash of the last line
   std::uint64_t last_sequence = 0;     ///< of the last line that can be believed
   std::size_t damaged_at_end = 0;      ///< lines behind that one
-  std::size_t anchored_line = 0;       ///< that has the anchored hash; 0: none
+  std::size_t anchored_line = 0;       ///< the last that has an anchored hash; 0: none
+  std::string anchored_head;           ///< its hash
   std::size_t behind_anchor = 0;       ///< lines behind it that can be believed
 
   bool intact() const noexcept { return problems.empty(); }
 
-  /// Numbers of the lines that must not be believed (malformed, changed, out of order), ascending.
+  /// Numbers of the lines that must not be believed (malformed, changed, out of order,
+  /// unchained), ascending.
   /// A reader leaves them out and serves the rest.
   std::vector<std::size_t> damaged() const;
 };
@@ -134,11 +140,13 @@ struct chain_report {
 /// Judges the lines of a log, one after the other, each against its predecessor. Not thread-safe.
 class chain_verifier {
  public:
-  /// From the first line on; `anchored_head` as for verify().
-  explicit chain_verifier(const std::optional<std::string>& anchored_head)
-      : anchored_head_(anchored_head), head_seen_(!anchored_head || *anchored_head == genesis) {}
+  /// From the first line on. Each of the anchored heads (commits' trailers) must be a line's hash.
+  explicit chain_verifier(std::set<std::string> anchored_heads)
+      : missing_heads_(std::move(anchored_heads)) {
+    missing_heads_.erase(std::string(genesis));
+  }
   /// From the middle: what stands before it is taken for what its first line says.
-  explicit chain_verifier(std::size_t lines_before) : head_seen_(true), in_the_middle_(true) {
+  explicit chain_verifier(std::size_t lines_before) : in_the_middle_(true) {
     report_.lines = lines_before;
   }
 
@@ -154,10 +162,9 @@ class chain_verifier {
   void accuse(const logged_edge& line);
   void add(std::size_t line, chain_problem_kind kind, std::string detail);
 
-  std::optional<std::string> anchored_head_;
-  bool head_seen_;
-  bool in_the_middle_ = false; ///< what stands before the first line is not known
-  bool jumped_ = false;        ///< a number was too high, the last one as far as we know:
+  std::set<std::string> missing_heads_; ///< anchored ones that no line had so far
+  bool in_the_middle_ = false;          ///< what stands before the first line is not known
+  bool jumped_ = false;                 ///< a number was too high, the last one as far as we know:
   std::uint64_t before_jump_ = 0;
   std::size_t damaged_between_ = 0; ///< lines behind the last one that can be believed:
   std::size_t previous_line_ = 0;

@@ -12,6 +12,8 @@
 
 namespace boyd::graph {
 
+struct segment;
+
 /// What another program wrote to the log of facts while a node was running. It was set aside in a
 /// file beside the log, graph.foreign-TIME-line-N.jsonl, which nobody reads for facts.
 struct foreign_lines {
@@ -32,6 +34,11 @@ result<void> take_log_as_found(file_system& files, const std::string& home, writ
 /// is nothing to do. Blocking.
 result<void> set_foreign_lines_aside(file_system& files, const std::string& home,
                                      const written_log& written, utc_time now);
+
+/// How far a segment that is `size` bytes long is the node's own, with what a recorder had begun to
+/// write behind its end; `size`: all of it, or nobody says how far. Blocking.
+result<std::uint64_t> own_end(file_system& files, const std::string& home,
+                              const written_log& written, const segment& where, std::uint64_t size);
 
 /// Whether another program has written behind the end of a segment that is full, or begun one.
 result<bool> has_foreign_segment(file_system& files, const std::string& home,

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,14 +28,22 @@ struct anchor {
 result<std::optional<anchor>> anchor_of(repository& history, const std::string& kernel_id,
                                         std::size_t commits);
 
-/// The newest anchor of all kernels below `home`. Kernels whose repository cannot be read are left
-/// out: others tell of them. Blocking.
-std::optional<anchor> newest_anchor(const std::string& home, file_system& files,
-                                    repository_provider& repositories);
+/// The newest anchor of each kernel below `home`, the oldest first: the log only grows, so that it
+/// must have the lines of all. Kernels whose repository cannot be read are left out: others tell of
+/// them. Blocking.
+std::vector<anchor> newest_anchors(const std::string& home, file_system& files,
+                                   repository_provider& repositories);
 
-/// The newest one, unless a person has accepted that its line is gone.
-std::optional<anchor> expected_anchor(const std::string& home, file_system& files,
-                                      repository_provider& repositories);
+/// These and the lost ends that are noted, each line once, without those of which a person has
+/// accepted that they are gone. Blocking.
+std::vector<anchor> expected_anchors(const std::string& home, file_system& files,
+                                     repository_provider& repositories);
+
+/// The lines that they name.
+std::set<std::string> heads_of(const std::vector<anchor>& anchors);
+
+/// Those of `heads` that are the hash of no whole line of `log`. Looks from the end.
+std::set<std::string> heads_not_in(std::string_view log, std::set<std::string> heads);
 
 /// Whether one of the whole lines of `log` is the one that `head` names. Looks from the end.
 bool has_line(std::string_view log, const std::string& head);
@@ -60,9 +69,9 @@ result<std::vector<lost_end>> read_lost_ends(file_system& files, const std::stri
 result<void> write_lost_ends(file_system& files, const std::string& home,
                              std::vector<lost_end> lost);
 
-/// Adds `newest` when the log has not its line, and takes away what is back. `has` tells whether
-/// the log has the line with this hash. True: `lost` has changed.
-bool compare_with_log(std::vector<lost_end>& lost, const std::optional<anchor>& newest,
+/// Adds those of `newest` whose line the log has not, and takes away what is back. `has` tells
+/// whether the log has the line with this hash. True: `lost` has changed.
+bool compare_with_log(std::vector<lost_end>& lost, const std::vector<anchor>& newest,
                       const std::function<bool(const std::string& head)>& has, utc_time now);
 
 /// What has not been accepted, as one sentence; empty when there is nothing.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ class segment_files {
   std::string path(const segment& which) const;
   /// What was set aside of them.
   result<std::vector<foreign_lines>> foreign() const;
+  /// Whether it is a symbolic link.
+  result<bool> is_link(const segment& which) const;
   /// 0: it is missing.
   result<std::uint64_t> size(const segment& which);
   /// At most `most` bytes from `offset` on. `corrupt`: it is compressed, and these bytes, or some
@@ -112,7 +115,10 @@ struct log_report {
   std::size_t facts = 0; ///< lines that are well-formed
   std::vector<log_problem> problems;
   std::uint64_t last_sequence = 0;
-  std::string confirmed;       ///< the place of the anchored line; empty: none
+  std::size_t older = 0;       ///< of them, those of a version without seals: nothing proves them
+  std::string older_until;     ///< the place of the last of these; empty: none
+  std::string confirmed;       ///< the place of the last anchored line with a seal; empty: none
+  std::string confirmed_head;  ///< its hash
   std::size_t unconfirmed = 0; ///< facts behind it
   /// The last line has no line break: it is being written, or was when a node died. It is not
   /// looked at.
@@ -121,12 +127,22 @@ struct log_report {
   bool intact() const noexcept { return problems.empty(); }
 };
 
-/// Checks all segments against their chain and check sums, that the line is there that
-/// `anchored_head` (of a commit's trailer) names, and that no lines of other programs lie beside
-/// the log. Reads 4 MiB at once. Errors are those of the files; a segment that cannot be unpacked
-/// is a problem.
+/// Checks all segments against their chain and check sums, that the lines are there that
+/// `anchored_heads` (of commits' trailers) name, and that no lines of other programs lie beside the
+/// log. Nothing is looked at behind `own_ends`, of a running node. Reads 4 MiB at once. Errors are
+/// those of the files; a segment that cannot be unpacked is a problem.
 result<log_report> verify_log(segment_files& files,
-                              const std::optional<std::string>& anchored_head = {});
+                              const std::set<std::string>& anchored_heads = {},
+                              const written_log::segment_ends& own_ends = {});
+
+/// What stands in the log behind the ends that a running node tells, as problems: another program
+/// wrote it, or the node is writing at this moment.
+result<std::vector<log_problem>> lines_behind(segment_files& files,
+                                              const written_log::segment_ends& own_ends);
+
+/// Those of `heads` that are the hash of no whole line of the log. Reads the newest segments first,
+/// as far as it must.
+result<std::set<std::string>> missing_heads(segment_files& files, std::set<std::string> heads);
 
 /// Whether one of the whole lines of the log is the one that `head` names. Reads all of it.
 result<bool> log_has_line(segment_files& files, const std::string& head);

@@ -148,6 +148,34 @@ TEST_CASE("lines of older logs are read, and the chain begins after them", "[gra
         std::pair(std::size_t{2}, kind::unchained));
 }
 
+TEST_CASE("a line without a seal behind sealed ones does not count, and the chain goes on",
+          "[graph]") {
+  const std::string bare =
+      R"({"from":"ctx_a","to":"exec_b","type":"used_in","timestamp":1737420000000,"meta":{}})";
+  auto lines = chain_of(3);
+  SECTION("at the end") {
+    lines.push_back(bare);
+    auto report = verify(joined(lines));
+    CHECK(found(report) == problems{{4, kind::unchained}});
+    CHECK(report.last_sequence == 3);
+    auto chain = edge_chain::resume(bare, report.last_sequence + report.damaged_at_end).value();
+    for (const int next : {4, 5})
+      lines.push_back(chain.append(used_in(next)).value());
+    report = verify(joined(lines));
+    CHECK(found(report) == problems{{4, kind::unchained}});
+    CHECK(report.older == 0);
+    CHECK(report.chained == 5);
+  }
+  SECTION("between two") {
+    lines.insert(lines.begin() + 2, bare);
+    CHECK(found(verify(joined(lines))) == problems{{3, kind::unchained}});
+  }
+  const auto text = joined(lines);
+  const auto read = sort_lines(text, verify(text));
+  CHECK(read.damaged == std::vector<std::string_view>{bare});
+  CHECK(read.served.size() == lines.size() - 1);
+}
+
 TEST_CASE("malformed lines are named", "[graph]") {
   for (const std::string line :
        {"", "x", "[]", "{}", R"({"from":"ctx_a","to":"exec_b","type":"used_in"})",

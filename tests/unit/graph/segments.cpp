@@ -57,7 +57,7 @@ struct three_segments {
   segment_files files() { return {disk, "/home", adapters::unpack_zstd}; }
   log_report verify() {
     auto all = files();
-    const auto report = verify_log(all, chain.head());
+    const auto report = verify_log(all, {chain.head()});
     REQUIRE(report);
     return *report;
   }
@@ -108,6 +108,39 @@ TEST_CASE("segments: the tail spans them, and its lines have their places", "[se
   CHECK(whole.is_whole);
   CHECK(verify(whole.text).intact());
   CHECK(place_in_tail(files, whole, 1).value() == "graph.jsonl:1");
+}
+
+TEST_CASE("segments: what stands behind the ends that a node tells is named and not checked",
+          "[segments]") {
+  three_segments f;
+  auto files = f.files();
+  const auto size = [&](std::size_t s) { return f.disk.snapshot().at(f.path(s)).size(); };
+  const written_log::segment_ends ends{{1, size(0)}, {2, size(1)}, {3, size(2)}};
+  CHECK(lines_behind(files, ends).value().empty());
+  CHECK(lines_behind(files, {}).value().empty());
+  const auto head = f.chain.head();
+  // Lines that go on well, in the last segment and in a new one; and one in a segment that is full.
+  const auto add = [&](std::size_t s) {
+    const auto path = f.path(s);
+    const auto all = f.disk.snapshot();
+    const auto it = all.find(path);
+    f.disk.put(path, (it == all.end() ? std::string() : it->second) +
+                         f.chain.append({"ctx_9", "exec_9", "used_in", utc_time{}, "{}"}).value() +
+                         "\n");
+  };
+  for (const std::size_t s : {std::size_t{2}, std::size_t{3}, std::size_t{0}})
+    add(s);
+  const auto behind = lines_behind(files, ends).value();
+  REQUIRE(behind.size() == 3);
+  CHECK(behind[0].place == "graph.jsonl:11");
+  CHECK(behind[1].place == "graph-000003.jsonl:11");
+  CHECK(behind[2].place == "graph-000004.jsonl:1");
+  CHECK(behind[2].kind == chain_problem_kind::foreign);
+  const auto report = verify_log(files, {head}, ends).value();
+  CHECK(report.intact());
+  CHECK(report.facts == 30);
+  CHECK(report.unconfirmed == 0);
+  CHECK_FALSE(verify_log(files, {head}).value().intact());
 }
 
 TEST_CASE("segments: a torn end of an older one is told, and merges with nothing", "[segments]") {
