@@ -445,7 +445,12 @@ TEST_CASE("skills: a text with a secret is not approved, and its line is told, n
                                              Contains("skills draft") && !Contains(secret));
   CHECK_FALSE(fs::exists(h.file("skills/light-it/SKILL.md")));
   CHECK(h.facts("derived_from").empty());
-  write_file(draft, front + "Light it.\n");
+  // By its name; a placeholder is the way on.
+  write_file(draft, front + "Set password = hunter2hunter2 first.\n");
+  h.call({"draft", id, draft});
+  CHECK_THAT(h.refused({"approve", id}),
+             Contains("(line 6)") && Contains("$PASSWORD") && !Contains("hunter2"));
+  write_file(draft, front + "Set password = $PASSWORD first. Light it.\n");
   h.call({"draft", id, draft});
   CHECK(h.call({"approve", id})["skill"] == "light-it");
 
