@@ -104,6 +104,13 @@ void ask_about_log(const exchange_ptr& x, knowledge_request question,
                        });
 }
 
+json with_losses(json body, const knowledge_reply& r) {
+  body["damage"] = r.damage;
+  body["left_out"] = r.left_out;
+  body["lines"] = r.lines;
+  return body;
+}
+
 void record_and_commit(const exchange_ptr& x, const std::string& kernel_id,
                        const std::string& subject, const std::string& decision_id,
                        std::vector<graph::edge> facts, std::function<void(json commit)> then) {

@@ -474,9 +474,10 @@ void list_skills(exchange_ptr x) {
     json candidates = json::array();
     for (const auto& c : r.candidates)
       candidates.push_back(candidate_json(c, with_texts));
-    x->reply("skills", {{"kernel_id", kernel->kernel_id},
-                        {"skills", std::move(skills)},
-                        {"candidates", std::move(candidates)}});
+    x->reply("skills", with_losses({{"kernel_id", kernel->kernel_id},
+                                    {"skills", std::move(skills)},
+                                    {"candidates", std::move(candidates)}},
+                                   r));
   });
 }
 

@@ -173,6 +173,8 @@ void get_knowledge(exchange_ptr x);                          // knowledge.cpp
 /// A question about the log, once the index has all of it; errors are answered.
 void ask_about_log(const exchange_ptr& x, knowledge_request question,
                    std::function<void(knowledge_reply&)> then); // knowledge.cpp
+/// `body` with what the log lacks: `damage`, `left_out` of `lines`.
+json with_losses(json body, const knowledge_reply& r); // knowledge.cpp
 /// Facts that a person's request has made, and behind them a commit of the kernel's home that names
 /// them as the end of the log (`Boyd-Graph-Head`). Without facts an error is answered; without the
 /// commit `then` gets null: a later one confirms them.

@@ -167,8 +167,12 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   }
   if (const auto* evidence = std::get_if<find_evidence>(&request.what))
     return find(*evidence);
-  if (auto known = skills_.answer(*index_, request))
+  if (auto known = skills_.answer(*index_, request)) {
+    const auto* looked = std::get_if<look_at_skills>(&request.what);
+    if (*known && looked != nullptr && (looked->candidates || looked->bank))
+      tell_losses(**known);
     return std::move(*known);
+  }
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
       return fail(errc::invalid_argument, "not a kernel name", what.kernel_id);
@@ -262,6 +266,12 @@ std::string knowledge_session::damage_of_log() {
   return *damage;
 }
 
+void knowledge_session::tell_losses(knowledge_reply& reply) {
+  reply.damage = damage_of_log();
+  reply.left_out = facts_.position().skipped;
+  reply.lines = facts_.position().lines;
+}
+
 result<knowledge_reply> knowledge_session::find(const find_evidence& what) {
   log_source source(*index_, facts_.files(), facts_.position());
   auto found = graph::evidence_of(source, what.about);
@@ -289,6 +299,7 @@ result<knowledge_reply> knowledge_session::judge(const judge_memory& what) {
     i.has_candidate = candidate->has_value();
   }
   reply.decisions = skills::decide_all(reply.judged, context_->ports.clock->now());
+  tell_losses(reply);
   return reply;
 }
 

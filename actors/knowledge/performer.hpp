@@ -88,6 +88,7 @@ class knowledge_session {
   result<knowledge_reply> inspect(const inspect_graph& what);
   /// What the log lacks, as far as it is known; empty: nothing.
   std::string damage_of_log();
+  void tell_losses(knowledge_reply& reply);
   result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);

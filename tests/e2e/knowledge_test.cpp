@@ -195,10 +195,20 @@ TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
   const knowing_home f;
   const auto log = f.home.file("knowledge/graph.jsonl");
   const auto sound = read_file(log);
-  const std::vector<std::vector<std::string>> questions{
-      {"kg"},          {"kg", "stats"},    {"kg", "trace", "reader"}, {"kg", "why", "reader"},
-      {"kg", "query"}, {"kg", "findings"}, {"kg", "learned"},         {"kg", "lineage", "none"},
-      {"graph"},       {"graph", "--dot"}};
+  const std::vector<std::vector<std::string>> questions{{"kg"},
+                                                        {"kg", "stats"},
+                                                        {"kg", "trace", "reader"},
+                                                        {"kg", "why", "reader"},
+                                                        {"kg", "query"},
+                                                        {"kg", "findings"},
+                                                        {"kg", "learned"},
+                                                        {"kg", "lineage", "none"},
+                                                        {"graph"},
+                                                        {"graph", "--dot"},
+                                                        {"memory", "status"},
+                                                        {"skills", "ls"},
+                                                        {"context", "bank"},
+                                                        {"skills", "review"}};
   const auto check_all = [&](const std::string& damage) {
     for (const auto& question : questions) {
       const auto ran = f.home.run(question);
@@ -220,6 +230,7 @@ TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
   std::filesystem::remove(log);
   check_all("graph.jsonl is missing");
   CHECK_THAT(f.home.run({"kg", "stats"}).out, !Contains("No run has read"));
+  CHECK_THAT(f.home.run({"context", "bank"}).out, !Contains("has proved useful"));
   write_file(log, sound);
   check_all({});
   // A running node says it, too.
@@ -229,6 +240,32 @@ TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
   (void)f.home.run({"status"}); // its recorder has opened the log by now
   std::filesystem::remove(log);
   check_all("graph.jsonl is missing");
+}
+
+TEST_CASE("kg: every question says how many damaged lines it left out", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  auto text = read_file(log);
+  const auto lines = std::to_string(std::count(text.begin(), text.end(), '\n'));
+  text.replace(text.find("guide.md"), 8, "other.md");
+  write_file(log, text);
+  for (const auto* file : {"index.db", "index.db-wal", "index.db-shm"})
+    std::filesystem::remove(f.home.file(std::string("knowledge/") + file));
+  for (const std::vector<std::string>& question :
+       std::vector<std::vector<std::string>>{{"kg"},
+                                             {"kg", "stats"},
+                                             {"graph", "--text"},
+                                             {"graph", "--dot"},
+                                             {"graph", "--mermaid"},
+                                             {"memory", "status"},
+                                             {"skills", "ls"},
+                                             {"context", "bank"}}) {
+    const auto ran = f.home.run(question);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 0);
+    CHECK_THAT(question.front() == "graph" ? ran.err : ran.out,
+               Contains("1 damaged line (of " + lines + ") was left out"));
+  }
 }
 
 TEST_CASE("graph: pictures of the facts", "[knowledge]") {

@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../home.hpp"
+#include "../lost_facts.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/graph/lost_end.hpp"
@@ -40,22 +41,8 @@ void print_statements(const json& body, const char* key, const terminal& t) {
   }
 }
 
-/// What the log lacks, as a sentence; empty when it is whole.
-std::string damage_of(const json& body) {
-  const auto damage = printable(text_of(body, "damage"));
-  return damage.empty()
-             ? damage
-             : "the log of facts is not whole: " + damage + as_hint("; check it: boyd kg verify");
-}
-
 void print_left_out(const json& body, const terminal& t) {
-  if (const auto damage = damage_of(body); !damage.empty())
-    print(t.paint(colour::warn, hint_lines(damage, 0, t)) + "\n");
-  if (const auto n = number_of(body, "left_out"); n > 0)
-    print(t.paint(colour::warn,
-                  std::to_string(n) + " of " + text_of(body, "lines") +
-                      as_hint(" damaged lines were left out; check them: boyd kg verify")) +
-          "\n");
+  print_lost_facts(body, t);
   if (flag_in(body, "older_left_out"))
     print("This answer counts only the newest 10,000 facts of each node.\n");
 }
@@ -279,8 +266,10 @@ int run_graph(const arguments& args) {
         : args.format == "dot"   ? to_dot(*picture)
                                  : folded(to_text(*picture), terminal_of_stdout(args)));
   // Not among what another program is to read.
-  if (const auto damage = damage_of(object_of(*body)); !damage.empty())
-    print_note(damage);
+  const auto told = object_of(*body);
+  for (const auto& lost : {damage_of(told), left_out_of(told)})
+    if (!lost.empty())
+      print_note(lost);
   return exit_code::ok;
 }
 

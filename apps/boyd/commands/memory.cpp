@@ -4,6 +4,7 @@
 #include "../given_file.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
+#include "../lost_facts.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
@@ -169,12 +170,16 @@ int show_whole_status(const arguments& args) {
   if (!body || !policy)
     return report(body ? policy.error() : body.error(), args.json);
   (*body)["items"] = rows_of(*policy, "items");
+  for (const auto* key : {"damage", "left_out", "lines"})
+    if (policy->contains(key))
+      (*body)[key] = (*policy)[key];
   const auto t = terminal_of_stdout(args);
   if (args.json) {
     print(dumped(*body) + "\n");
   } else {
     show_status(*body, t);
     show_decisions(*body, t);
+    print_lost_facts(*body, t);
   }
   return exit_code::ok;
 }

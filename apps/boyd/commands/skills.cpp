@@ -3,6 +3,7 @@
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
+#include "../lost_facts.hpp"
 #include "../skill_files.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -65,7 +66,8 @@ void show_list(const json& body, const terminal& t) {
                     share_of(s, "success_rate"),
                     text_of(s, "description")});
   }
-  print(skills.empty() ? "No skills yet.\n" : rows.render(t));
+  const bool lacks = !damage_of(body).empty() || !left_out_of(body).empty();
+  print(!skills.empty() ? rows.render(t) : lacks ? "No skills are known.\n" : "No skills yet.\n");
   table waiting({"CANDIDATE", "STATUS", "CONFIDENCE", "USES", "SUCCESS", "PATH"});
   for (const auto& c : rows_of(body, "candidates"))
     if (text_of(c, "status") != "approved")
@@ -76,6 +78,7 @@ void show_list(const json& body, const terminal& t) {
   if (waiting.rows() > 0)
     print("\n" + waiting.render(t) + hint_lines(as_hint("review them: boyd skills review"), 0, t) +
           "\n");
+  print_lost_facts(body, t);
 }
 
 /// "name         text"; what is too long for the screen goes on below the text.
@@ -182,7 +185,10 @@ int review(const arguments& args) {
   if (args.json) {
     print(dumped({{"schema", "boyd.skills_review/1"},
                   {"kernel_id", text_in(all, "kernel_id")},
-                  {"candidates", std::move(waiting)}}) +
+                  {"candidates", std::move(waiting)},
+                  {"damage", text_of(all, "damage")},
+                  {"left_out", number_of(all, "left_out")},
+                  {"lines", number_of(all, "lines")}}) +
           "\n");
     return exit_code::ok;
   }
@@ -195,6 +201,7 @@ int review(const arguments& args) {
   }
   if (waiting.empty())
     print("No candidates to review.\n");
+  print_lost_facts(all, t);
   return exit_code::ok;
 }
 
