@@ -268,6 +268,20 @@ TEST_CASE("kg: every question says how many damaged lines it left out", "[knowle
   }
 }
 
+TEST_CASE("a command tells once, and in words, what is wrong with the log", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  auto text = read_file(log);
+  text.replace(text.find("guide.md"), 8, "other.md");
+  write_file(log, text);
+  const auto told = f.home.run({"status"}).err;
+  INFO(told);
+  const auto at = told.find("is changed (wrong checksum)");
+  REQUIRE(at != std::string::npos);
+  CHECK(told.find("is changed (wrong checksum)", at + 1) == std::string::npos);
+  CHECK_THAT(told, Contains("boyd: graph_recorder: ") && !Contains("Z error "));
+}
+
 TEST_CASE("graph: pictures of the facts", "[knowledge]") {
   const knowing_home f;
   const auto execution = f.kg({"trace", "reader"}).at("execution").get<std::string>();

@@ -217,20 +217,25 @@ int verify(const arguments& args) {
       graph::verify_log(files, anchor ? std::optional(anchor->head) : std::nullopt);
   if (!checked)
     return report(checked.error(), args.json);
+  const auto t = terminal_of_stdout(args);
   if (args.json)
     print(json_of(anchor, *checked).dump() + "\n");
   else if (checked->intact())
-    print(counted(checked->facts, "fact") + " in " + counted(checked->segments, "segment") +
-          ": nothing was changed or removed; " + told_of(anchor, *checked) +
-          (checked->ends_within_line ? "; the last line is incomplete (being written, or damaged)"
-                                     : "") +
+    print(folded(counted(checked->facts, "fact") + " in " + counted(checked->segments, "segment") +
+                     ": nothing was changed or removed; " + told_of(anchor, *checked) +
+                     (checked->ends_within_line
+                          ? "; the last line is incomplete (being written, or damaged)"
+                          : ""),
+                 t) +
           "\n");
   for (const auto& problem : checked->problems)
     if (!args.json)
-      print(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +
-            problem.detail + "\n");
+      print(folded(printable(problem.place + ": " + std::string(graph::name_of(problem.kind)) +
+                             ": " + problem.detail),
+                   t) +
+            "\n");
   if (!args.json && !checked->intact() && !checked->confirmed.empty())
-    print(told_of(anchor, *checked) + "\n");
+    print(folded(told_of(anchor, *checked), t) + "\n");
   return checked->intact() ? exit_code::ok : exit_code::failure;
 }
 
