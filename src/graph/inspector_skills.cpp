@@ -108,24 +108,59 @@ result<std::set<std::string>> all_skills(const inspection& in) {
   return skills;
 }
 
-/// An id, or the name that one kernel's skill has.
-result<std::string> find_skill(const inspection& in, const std::string& text) {
-  const auto skills = all_skills(in);
-  if (!skills)
-    return fail(skills.error());
-  std::vector<std::string> fits;
-  for (const auto& id : *skills) {
-    const auto names = names_in_skill_id(id);
-    if (id == text || id == "skill_" + text || (names && names->second == text))
-      fits.push_back(id);
+/// "docs/Release Notes.md" gives "release-notes", as a candidate's skill is called.
+std::string name_from_path(const std::string& path) {
+  const auto file = path.substr(path.rfind('/') + 1);
+  std::string name;
+  for (const char given : file.substr(0, file.rfind('.'))) {
+    const char c = given >= 'A' && given <= 'Z' ? static_cast<char>(given - 'A' + 'a') : given;
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
   }
-  if (fits.empty())
-    return fail(errc::not_found, "no facts about this skill", text,
-                "list skills with: boyd skills ls");
-  if (fits.size() > 1)
-    return fail(errc::conflict, "more than one kernel has a skill with this name", text,
-                "use its id: " + fits.front() + " or " + fits.back());
-  return fits.front();
+  while (name.ends_with('-'))
+    name.pop_back();
+  return name;
+}
+
+/// How `boyd skills show` calls the candidate with this id, path or name of its skill; empty: there
+/// is none.
+result<std::string> candidate_called(const inspection& in, const std::string& text) {
+  const auto promoted = newest_first(in, type_node("promoted_to"));
+  if (!promoted)
+    return fail(promoted.error());
+  for (const auto& p : *promoted) {
+    if (!p.fact.to.starts_with("candidate_"))
+      continue;
+    const auto path = path_of(in, p.fact.from);
+    if (!path)
+      return fail(path.error());
+    if (p.fact.to == text || name_from_path(*path) == text)
+      return text;
+    if (*path == text)
+      return p.fact.to;
+  }
+  return std::string();
+}
+
+result<std::string> find_skill(const inspection& in, const std::string& text) {
+  const auto fits = skills_called(in, text);
+  if (!fits)
+    return fail(fits.error());
+  if (fits->size() > 1)
+    return fail(errc::conflict, "more than one skill has this name", text,
+                "use its id: " + *fits->begin() + " or " + *fits->rbegin());
+  if (!fits->empty())
+    return *fits->begin();
+  const auto waits = candidate_called(in, text);
+  if (!waits)
+    return fail(waits.error());
+  if (!waits->empty())
+    return fail(errc::not_found, text + " is a candidate, not a skill yet", {},
+                "see: boyd skills show " + *waits);
+  return fail(errc::not_found, "no facts about this skill", text,
+              "list skills with: boyd skills ls");
 }
 
 constexpr milliseconds idle_time = 30 * 24h;
@@ -187,6 +222,23 @@ result<json> noise_json(const inspection& in, const std::string& id, const std::
 }
 
 } // namespace
+
+result<std::set<std::string>> skills_called(const inspection& in, const std::string& text) {
+  constexpr std::size_t least_beginning = 10; // "skill_" and four characters
+  const auto skills = all_skills(in);
+  if (!skills)
+    return fail(skills.error());
+  std::set<std::string> called;
+  std::set<std::string> begin_so;
+  for (const auto& id : *skills) {
+    const auto names = names_in_skill_id(id);
+    if (id == text || id == "skill_" + text || (names && names->second == text))
+      called.insert(id);
+    else if (text.size() >= least_beginning && id.starts_with(text))
+      begin_so.insert(id);
+  }
+  return called.empty() ? begin_so : called;
+}
 
 result<std::string> lineage(const inspection& in, const std::string& skill) {
   const auto found = find_skill(in, skill);

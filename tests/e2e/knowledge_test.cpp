@@ -268,6 +268,16 @@ TEST_CASE("kg: every question says how many damaged lines it left out", "[knowle
   }
 }
 
+TEST_CASE("kg: of an agent that has not run that is said", "[knowledge]") {
+  const temp_dir workspace;
+  const home_of_boyd home(yaml(workspace.path()));
+  for (const auto* question : {"trace", "why"}) {
+    const auto ran = home.run({"kg", question, "reader"});
+    CHECK(ran.code == 1);
+    CHECK_THAT(ran.err, Contains("the agent reader has not run yet") && Contains(" run reader"));
+  }
+}
+
 TEST_CASE("a command tells once, and in words, what is wrong with the log", "[knowledge]") {
   const knowing_home f;
   const auto log = f.home.file("knowledge/graph.jsonl");
@@ -294,6 +304,8 @@ TEST_CASE("graph: pictures of the facts", "[knowledge]") {
   CHECK_THAT(f.home.run({"graph", "--dot"}).out, Contains("rankdir=LR") && Contains("shape=box"));
   CHECK_THAT(f.home.run({"graph"}).out, Contains("[Nodes]\n") && Contains("[Edges]\n"));
   CHECK(f.home.run({"graph", "--around", "ctx_unknown"}).code == 1);
+  for (const auto* name : {"guide.md", "reader"})
+    CHECK_THAT(f.home.run({"graph", "--around", name}).out, Contains("guide.md"));
   CHECK(f.home.run({"graph", "--dot", "--mermaid"}).code == 2);
 }
 
