@@ -196,6 +196,7 @@ struct knowledge_reply {
   std::vector<graph::edge> facts;           ///< of draw_lessons
   std::map<std::string, std::string> files; ///< of draw_lessons: of the kernel's home, by name
   std::vector<record::execution_facts> evidence; ///< of find_evidence, in the executions' order
+  std::vector<std::string> invented; ///< of inspect_graph: what a run cited that it was never given
   std::string damage; ///< what the log lacks, told where people ask; empty: nothing that is known
 };
 

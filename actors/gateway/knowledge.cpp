@@ -167,6 +167,8 @@ void answer_from_log(const exchange_ptr& x, const inspect_graph& question) {
         auto body = json::parse(r.inspected, nullptr, false);
         if (body.is_object())
           body["damage"] = r.damage;
+        if (body.is_object() && (name == "trace" || name == "why"))
+          body["invented"] = r.invented;
         x->reply("kg_" + name, std::move(body));
       },
       [x, question](const error& why) { tell_unknown(x, question, why); });

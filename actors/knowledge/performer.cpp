@@ -10,6 +10,7 @@
 #include "boyd/memory/document.hpp"
 #include "boyd/memory/entry.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/record/execution.hpp"
 #include "boyd/skills/skill.hpp"
 #include "boyd/skills/stage.hpp"
 
@@ -38,6 +39,7 @@ constexpr milliseconds turn_of_replay = 2s;
 constexpr std::size_t facts_between_looks = 1'000;
 /// Whoever asked for a replay goes on at once, or has left.
 constexpr milliseconds abandoned_after = 60s;
+constexpr std::size_t most_bytes_of_record = std::size_t{64} << 20;
 
 memory::recall_document document_of(const memory_row& r) {
   return {r.id, r.time, r.source, r.author, r.terms, r.cost};
@@ -204,8 +206,11 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
   const graph::inspection in{source, now, [now](const context::item_statistics& s) {
                                return std::string(skills::name_of(skills::stage_of(s, now).where));
                              }};
+  knowledge_reply reply;
   const auto of_execution = [&](auto ask_of) -> result<std::string> {
     const auto execution = graph::find_execution(in, what.subject);
+    if (execution)
+      reply.invented = invented_by(*execution);
     return execution ? ask_of(in, *execution) : fail(execution.error());
   };
   const auto answered = [&]() -> result<std::string> {
@@ -239,10 +244,21 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
     }
     return fail(std::move(why));
   }
-  knowledge_reply reply;
   reply.inspected = *answered;
   reply.damage = std::move(damage);
   return reply;
+}
+
+/// The log does not have them, and the record may be gone.
+std::vector<std::string> knowledge_session::invented_by(const std::string& execution) const {
+  constexpr std::string_view prefix = "exec_";
+  const auto id = execution.starts_with(prefix) ? execution.substr(prefix.size()) : execution;
+  if (!is_valid_name(id))
+    return {};
+  const auto text =
+      context_->ports.files->read(context_->layout().record(id), most_bytes_of_record);
+  const auto kept = text ? record::read_execution(*text) : fail(text.error());
+  return kept && kept->cited ? kept->cited->invented : std::vector<std::string>{};
 }
 
 /// Commits are looked at once for each end of the log: none names a line behind it.

@@ -353,16 +353,45 @@ std::string improvement_in_words(const cited_fact& f) {
   return text;
 }
 
+/// An item in a window of time: the runs that were given it, and how those ended that used it.
+struct item_in_window {
+  std::set<std::string> given;
+  std::map<std::string, credit> used;
+  std::string line; ///< of its newest use
+};
+
+/// "given to 3 runs, which all used it: 2 ended well, 1 failed"
+std::string in_words(const item_in_window& i) {
+  const auto ended = [&i](credit how) {
+    return std::ranges::count_if(i.used, [how](const auto& run) { return run.second == how; });
+  };
+  const auto given = i.given.size();
+  const auto used = i.used.size();
+  const auto good = static_cast<std::size_t>(ended(credit::success));
+  const auto bad = static_cast<std::size_t>(ended(credit::failure));
+  auto text = "given to " + std::to_string(given) + (given == 1 ? " run" : " runs");
+  text += used < given ? "; " + std::to_string(used) + " used it"
+                       : std::string(given == 1 ? ", which used it" : ", which all used it");
+  if (good == used)
+    return text + " and ended well";
+  if (bad == used)
+    return text + " and failed";
+  if (good + bad == 0)
+    return text + ", without a lesson from " + (used == 1 ? "its end" : "their ends");
+  return text + ": " + std::to_string(good) + " ended well, " + std::to_string(bad) + " failed" +
+         (good + bad < used ? ", " + std::to_string(used - good - bad) + " without a lesson" : "");
+}
+
 } // namespace
 
 result<std::string> learned_since(const inspection& in, utc_time since) {
   struct window {
     std::int64_t good = 0;
     std::int64_t bad = 0;
-    std::int64_t silent = 0; ///< that taught nothing
-    std::set<std::string> runs;
+    std::int64_t silent = 0;            ///< that taught nothing
+    std::map<std::string, credit> runs; ///< how each ended last
     std::string newest_end;
-    std::map<std::string, std::pair<std::int64_t, std::string>> uses; ///< and the newest line
+    std::map<std::string, item_in_window> items;
     std::vector<cited_fact> rare;
     std::vector<cited_fact> improvements;
   } w;
@@ -375,14 +404,21 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (f.fact.type == "resulted_in") {
       const auto what = credit_of(f.fact.meta_json);
       ++(what == credit::success ? w.good : what == credit::failure ? w.bad : w.silent);
-      w.runs.insert(f.fact.from);
+      w.runs.try_emplace(f.fact.from, what);
       if (w.newest_end.empty())
         w.newest_end = f.place;
       if (w.improvements.size() < most_told && !improvement_in_words(f).empty())
         w.improvements.push_back(f);
     } else if (f.fact.type == "used_in") {
-      if (const auto meta = meta_of(f); flag_in(meta, "cited") || flag_in(meta, "used"))
-        ++w.uses.try_emplace(f.fact.from, 0, f.place).first->second.first;
+      const auto meta = meta_of(f);
+      auto& i = w.items[f.fact.from];
+      i.given.insert(f.fact.to);
+      if (flag_in(meta, "cited") || flag_in(meta, "used")) {
+        const auto end = w.runs.find(f.fact.to); // it stands behind what the run used
+        i.used.try_emplace(f.fact.to, end == w.runs.end() ? credit::none : end->second);
+        if (i.line.empty())
+          i.line = f.place;
+      }
     } else if (is_rare(f.fact.type) && w.rare.size() < most_facts) {
       w.rare.push_back(f);
     }
@@ -397,14 +433,19 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
   const auto attempts = w.good + w.bad + w.silent;
   const auto runs = static_cast<std::int64_t>(w.runs.size());
   if (attempts > 0)
-    say((attempts > runs ? std::to_string(attempts) + " attempts of " : std::string()) +
-            std::to_string(runs) + (runs == 1 ? " run: " : " runs: ") + std::to_string(w.good) +
+    say(std::to_string(runs) + (runs == 1 ? " run" : " runs") +
+            (attempts > runs ? ", " + std::to_string(attempts) + " attempts: " +
+                                   std::to_string(w.good) + (w.good == 1 ? " attempt" : " attempts")
+                             : ": " + std::to_string(w.good)) +
             " succeeded, " + std::to_string(w.bad) + " failed" +
             (w.silent > 0 ? ", " + std::to_string(w.silent) + " without a lesson" : "") + ".",
         w.newest_end);
-  std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> most_used(
-      w.uses.begin(), w.uses.end());
-  std::ranges::stable_sort(most_used, std::greater{}, [](const auto& u) { return u.second.first; });
+  std::vector<std::pair<std::string, const item_in_window*>> most_used;
+  for (const auto& [id, i] : w.items)
+    if (!i.used.empty())
+      most_used.emplace_back(id, &i);
+  std::ranges::stable_sort(most_used, std::greater{},
+                           [](const auto& u) { return u.second->used.size(); });
   most_used.resize(std::min(most_used.size(), most_told));
   for (const auto& [id, use] : most_used) {
     const auto item = in.source.item(id);
@@ -412,12 +453,9 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
       return fail(item.error());
     if (!*item)
       continue;
-    const auto& c = (*item)->counts;
-    say((*item)->path + " was used by " + std::to_string(use.first) +
-            (use.first == 1 ? " run" : " runs") + "; in total it helped " +
-            std::to_string(c.verified_useful) + " times and did not help " +
-            std::to_string(c.verified_not_useful) + " times; stage: " + in.stage(c),
-        use.second);
+    const auto stage = in.stage((*item)->counts);
+    say((*item)->path + ": " + in_words(*use) + (stage == "context" ? "" : "; stage: " + stage),
+        use->line);
   }
   for (auto f = w.improvements.rbegin(); f != w.improvements.rend(); ++f)
     say(improvement_in_words(*f), f->place);

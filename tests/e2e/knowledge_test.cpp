@@ -268,6 +268,21 @@ TEST_CASE("kg: every question says how many damaged lines it left out", "[knowle
   }
 }
 
+TEST_CASE("kg: sources that a run was never given are told of", "[knowledge]") {
+  const temp_dir workspace;
+  auto text = yaml(workspace.path());
+  const std::string answer = "(guide.md)'";
+  text.insert(text.find(answer) + answer.size(), "; echo '[Reference] file: x.txt (x.txt)'");
+  const home_of_boyd home(text);
+  write_file(workspace.file("guide.md"), "Ring the bell twice before you open the gate.\n");
+  write_file(workspace.file("other.md"), "Nothing of interest.\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  for (const auto* question : {"trace", "why"})
+    CHECK_THAT(home.run({"kg", question, "reader"}).out,
+               Contains("It also cited 1 source that it was never given: ") && Contains("x.txt"));
+  CHECK_THAT(home.run({"kg", "why", "plain"}).out, !Contains("never given"));
+}
+
 TEST_CASE("kg: of an agent that has not run that is said", "[knowledge]") {
   const temp_dir workspace;
   const home_of_boyd home(yaml(workspace.path()));

@@ -57,6 +57,25 @@ std::string yes(const json& row, const char* key) {
   return row.value(key, false) ? "yes" : "-";
 }
 
+void print_invented(const json& body, const terminal& t) {
+  std::string all;
+  std::size_t n = 0;
+  for (const auto& one : rows_of(body, "invented"))
+    if (one.is_string()) {
+      constexpr std::size_t longest = 80;
+      all += (n++ == 0 ? "" : ", ") + one_line(one.get<std::string>(), longest);
+    }
+  bool cites = false;
+  for (const auto& c : rows_of(body, "contexts"))
+    cites = cites || flag_in(c, "cited");
+  if (n > 0)
+    print(folded(std::string(cites ? "It also cited " : "It cited ") +
+                     counted(static_cast<std::int64_t>(n), "source") +
+                     " that it was never given: " + all + ".",
+                 t) +
+          "\n");
+}
+
 void show_trace(const json& body, const terminal& t) {
   print(text_of(body, "execution") + "\n");
   table contexts({"CONTEXT", "CITED", "USED", "ID", "LINE"});
@@ -86,6 +105,7 @@ void show_trace(const json& body, const terminal& t) {
                      text_of(outcome, "agent") + line_of(outcome),
                  t) +
           "\n");
+  print_invented(body, t);
 }
 
 void show_stats(const json& body, const terminal& t) {
@@ -115,6 +135,7 @@ void show_why(const json& body, const terminal& t) {
   if (const auto n = number_of(body, "given_and_not_used"); n > 0)
     print("It read " + std::to_string(n) +
           (n == 1 ? " more item, but did not use it.\n" : " more items, but did not use them.\n"));
+  print_invented(body, t);
 }
 
 void show_lineage(const json& body, const terminal& t) {

@@ -481,7 +481,8 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   tell_a_story(log);
   const auto all = answer_of(learned_since(log.asked(), t0)).at("statements");
   CHECK_THAT(all[0]["text"].get<std::string>(), Contains("7 runs: 4 succeeded, 3 failed."));
-  CHECK_THAT(all[1]["text"].get<std::string>(), Contains("guide.md was used by 3 runs"));
+  CHECK_THAT(all[1]["text"].get<std::string>(),
+             Contains("guide.md: given to 3 runs, which all used it and ended well"));
   CHECK(all.back()["text"] ==
         "skill_release-notes: degrade, because: 3 failures among the last 4 uses");
   const auto late = answer_of(learned_since(log.asked(), t0 + 8 * 24h)).at("statements");
@@ -494,7 +495,17 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   again.run("1", "writer", "guide", true, true, 2);
   again.run("2", "writer", "guide", true, true, 3);
   const auto counted = answer_of(learned_since(again.asked(), t0)).at("statements");
-  CHECK(counted[0]["text"] == "3 attempts of 2 runs: 2 succeeded, 1 failed.");
+  CHECK(counted[0]["text"] == "2 runs, 3 attempts: 2 attempts succeeded, 1 failed.");
+  CHECK_THAT(counted[1]["text"].get<std::string>(),
+             Contains("guide.md: given to 2 runs, which all used it and ended well"));
+  again.run("3", "writer", "guide", true, false, 4);
+  again.run("4", "writer", "other", true, false, 4);
+  again.run("5", "writer", "guide", false, true, 4);
+  const auto mixed = answer_of(learned_since(again.asked(), t0)).at("statements");
+  CHECK_THAT(mixed[1]["text"].get<std::string>(),
+             Contains("guide.md: given to 4 runs; 3 used it: 2 ended well, 1 failed"));
+  CHECK_THAT(mixed[2]["text"].get<std::string>(),
+             Contains("other.md: given to 1 run, which used it and failed"));
 }
 
 TEST_CASE("inspector: query finds facts by their ends, type and time", "[inspector]") {
