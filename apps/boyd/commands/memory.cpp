@@ -139,10 +139,12 @@ void show_status(const json& body, const terminal& t) {
 void show_decisions(const json& body, const terminal& t) {
   table rows({"TEXT", "ACTION", "REASON"});
   std::size_t kept = 0;
+  bool promotes = false;
   std::string names; // of those that are kept
   for (const auto& i : rows_of(body, "items"))
     if (text_of(i, "action") != "keep") {
       rows.add({one_line(text_of(i, "path"), 40), text_of(i, "action"), text_of(i, "reason")});
+      promotes = promotes || text_of(i, "action") == "promote_to_skill";
     } else {
       if (kept < shown_names)
         names += (kept > 0 ? ", " : "") + text_of(i, "path");
@@ -158,8 +160,16 @@ void show_decisions(const json& body, const terminal& t) {
                    (rows.rows() == 0 ? "." : ", and change these:"),
                t) +
         "\n");
-  if (rows.rows() > 0)
-    print(rows.render(t) + as_hint("to apply: boyd memory apply\n"));
+  if (rows.rows() == 0)
+    return;
+  print(rows.render(t));
+  if (promotes)
+    print(folded("A text that is cited often becomes a skill candidate by itself; a skill is used "
+                 "only after its approval" +
+                     as_hint(" (boyd skills approve)") + ".",
+                 t) +
+          "\n");
+  print(as_hint("to apply these now: boyd memory apply\n"));
 }
 
 int show_whole_status(const arguments& args) {
