@@ -131,6 +131,13 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
     CHECK(ran.code == 1);
     CHECK_THAT(ran.out, Contains(words));
   };
+  // A file without lines keeps none.
+  const auto empty = f.home.file("knowledge/graph.foreign-x-line-5.jsonl");
+  write_file(empty, "");
+  CHECK(f.kg({"verify"}).at("ok") == true);
+  write_file(empty, "{}\n");
+  CHECK_THAT(f.home.run({"kg", "verify"}).out, Contains("foreign: 1 line (3 bytes)"));
+  std::filesystem::remove(empty);
   auto changed = sound;
   changed.replace(changed.find("guide.md"), 8, "other.md");
   fails_with(changed, "graph.jsonl:");

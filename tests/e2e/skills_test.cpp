@@ -461,6 +461,13 @@ TEST_CASE("skills: a text with a secret is not approved, and its line is told, n
   CHECK(h.skill("light-it")["versions"].size() == 1);
 }
 
+TEST_CASE("skills: spaces in what a person said look like no lines of their own", "[e2e][skills]") {
+  const learning_home h;
+  h.call(
+      {"approve", h.candidate(), "--reason", "calm" + std::string(120, ' ') + "\xE3\x80\x80sea"});
+  CHECK_THAT(h.home.run({"skills", "show", "release"}).out, Contains(": calm sea\n"));
+}
+
 TEST_CASE("skills: a version whose secret the history does not keep does not come back",
           "[e2e][skills]") {
   const learning_home h;

@@ -8,11 +8,14 @@
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
+#include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <utility>
 
@@ -81,12 +84,33 @@ void show_list(const json& body, const terminal& t) {
   print_lost_facts(body, t);
 }
 
+/// Spaces of whatever kind, several of them too, are one: what the log says must not look like
+/// lines of Boyd.
+std::string squeezed(std::string_view text) {
+  constexpr std::array<std::string_view, 6> wide{"\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\xA8",
+                                                 "\xE2\x80\xA9", "\xE2\x81\x9F", "\xE3\x80\x80"};
+  std::string out;
+  while (!text.empty()) {
+    const auto size = std::max<std::size_t>(utf8_length(text), 1);
+    const auto one = text.substr(0, size);
+    const bool is_space = one == " " || one == "\t" || one == "\n" || one == "\r" ||
+                          (one >= "\xE2\x80\x80" && one <= "\xE2\x80\x8F") ||
+                          one == "\xE2\x80\xAF" || std::ranges::find(wide, one) != wide.end();
+    if (!is_space)
+      out += one;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
 /// "name         text"; what is too long for the screen goes on below the text.
 std::string line_of(const char* name, const std::string& text, const terminal& t) {
   constexpr std::size_t width = 13;
   std::string head(name);
   head.resize(width, ' ');
-  const auto line = head + one_line(text, text.size());
+  const auto line = head + squeezed(one_line(text, text.size()));
   return text.empty() ? std::string()
                       : (t.has_width() ? wrapped(line, t.width, width) : line) + "\n";
 }
