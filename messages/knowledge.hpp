@@ -185,9 +185,9 @@ struct knowledge_reply {
   std::vector<skills::policy_difference> differences;    ///< of replay_policy
   std::size_t looked_at = 0;                             ///< of replay_policy: facts
   bool goes_on = false;           ///< of replay_policy: it is not through, ask again:
-  std::uint64_t lines = 0;        ///< of the log that have been replayed,
-  std::uint64_t lines_of = 0;     ///< of so many
-  std::uint64_t left_out = 0;     ///< of replay_policy: lines that cannot be read or believed
+  std::uint64_t lines = 0;        ///< of the log: replayed, else of judge_memory, look_at_skills
+  std::uint64_t lines_of = 0;     ///< of replay_policy: of so many
+  std::uint64_t left_out = 0;     ///< of these three: lines that cannot be read or believed
   std::vector<banked_item> bank;  ///< of offer_learned, the best first; of look_at_skills, by id
   std::vector<skill_view> skills; ///< of look_at_skills
   std::vector<candidate_view> candidates;   ///< of look_at_skills
@@ -196,7 +196,8 @@ struct knowledge_reply {
   std::vector<graph::edge> facts;           ///< of draw_lessons
   std::map<std::string, std::string> files; ///< of draw_lessons: of the kernel's home, by name
   std::vector<record::execution_facts> evidence; ///< of find_evidence, in the executions' order
-  std::string damage; ///< of inspect_graph: what the log lacks; empty: nothing that is known
+  std::vector<std::string> invented; ///< of inspect_graph: what a run cited that it was never given
+  std::string damage; ///< what the log lacks, told where people ask; empty: nothing that is known
 };
 
 } // namespace boyd

@@ -88,20 +88,30 @@ std::optional<inspect_graph> question_of(const exchange_ptr& x) {
 } // namespace
 
 void ask_about_log(const exchange_ptr& x, knowledge_request question,
-                   std::function<void(knowledge_reply&)> then) {
-  ask<knowledge_reply>(x->self, x->self->state.parts.knowledge, knowledge_request{{}, catch_up{}},
-                       [x, question = std::move(question),
-                        then = std::move(then)](const result<knowledge_reply>& caught_up) {
-                         if (!caught_up)
-                           return x->fail_with(caught_up.error());
-                         ask<knowledge_reply>(x->self, x->self->state.parts.inspector,
-                                              knowledge_request(question),
-                                              [x, then](result<knowledge_reply> r) {
-                                                if (!r)
-                                                  return x->fail_with(r.error());
-                                                then(*r);
-                                              });
-                       });
+                   std::function<void(knowledge_reply&)> then,
+                   std::function<void(const error&)> otherwise) {
+  ask<knowledge_reply>(
+      x->self, x->self->state.parts.knowledge, knowledge_request{{}, catch_up{}},
+      [x, question = std::move(question), then = std::move(then),
+       otherwise = std::move(otherwise)](const result<knowledge_reply>& caught_up) {
+        if (!caught_up)
+          return x->fail_with(caught_up.error());
+        ask<knowledge_reply>(x->self, x->self->state.parts.inspector, knowledge_request(question),
+                             [x, then, otherwise](result<knowledge_reply> r) {
+                               if (!r && otherwise)
+                                 return otherwise(r.error());
+                               if (!r)
+                                 return x->fail_with(r.error());
+                               then(*r);
+                             });
+      });
+}
+
+json with_losses(json body, const knowledge_reply& r) {
+  body["damage"] = r.damage;
+  body["left_out"] = r.left_out;
+  body["lines"] = r.lines;
+  return body;
 }
 
 void record_and_commit(const exchange_ptr& x, const std::string& kernel_id,
@@ -130,15 +140,38 @@ void record_and_commit(const exchange_ptr& x, const std::string& kernel_id,
 
 namespace {
 
-void answer_from_log(const exchange_ptr& x, inspect_graph question) {
+/// Of an agent that has not run the whole log says nothing; of a log that is not whole that is
+/// told.
+void tell_unknown(const exchange_ptr& x, const inspect_graph& question, const error& why) {
+  const bool is_run = question.what == kind::trace || question.what == kind::why;
+  const auto& agent = question.subject;
+  const bool is_agent =
+      std::ranges::any_of(x->configuration->kernels, [&agent](const config::kernel& k) {
+        return config::find_agent(k, agent) != nullptr;
+      });
+  if (!is_run || !is_agent || why.code != errc::not_found ||
+      why.what.find("not whole") != why.what.npos)
+    return x->fail_with(why);
+  x->fail_with({errc::not_found,
+                "the agent " + agent + " has not run yet",
+                {},
+                "run it: boyd run " + agent});
+}
+
+void answer_from_log(const exchange_ptr& x, const inspect_graph& question) {
   knowledge_request request;
-  request.what = std::move(question);
-  ask_about_log(x, std::move(request), [x, name = x->query("question")](knowledge_reply& r) {
-    auto body = json::parse(r.inspected, nullptr, false);
-    if (body.is_object())
-      body["damage"] = r.damage;
-    x->reply("kg_" + name, std::move(body));
-  });
+  request.what = question;
+  ask_about_log(
+      x, std::move(request),
+      [x, name = x->query("question")](knowledge_reply& r) {
+        auto body = json::parse(r.inspected, nullptr, false);
+        if (body.is_object())
+          body["damage"] = r.damage;
+        if (body.is_object() && (name == "trace" || name == "why"))
+          body["invented"] = r.invented;
+        x->reply("kg_" + name, std::move(body));
+      },
+      [x, question](const error& why) { tell_unknown(x, question, why); });
 }
 
 /// How far the log is this node's own, for whoever reads the files themselves.
@@ -159,7 +192,7 @@ void get_knowledge(exchange_ptr x) {
     return;
   const bool is_run = question->what == kind::trace || question->what == kind::why;
   if (!is_run || question->subject != "last")
-    return answer_from_log(x, std::move(*question));
+    return answer_from_log(x, *question);
   // The log alone knows only which run ended last; it says where the database has none.
   find_last_begun(
       x,

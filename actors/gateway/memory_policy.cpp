@@ -152,9 +152,10 @@ void judge_memory_items(exchange_ptr x) {
   if (kernel == nullptr)
     return;
   ask_about_log(x, {{}, judge_memory{kernel->kernel_id}}, [x, kernel](knowledge_reply& r) {
-    x->reply(
-        "memory_policy",
-        {{"kernel_id", kernel->kernel_id}, {"applied", false}, {"items", items_json(r.decisions)}});
+    x->reply("memory_policy", with_losses({{"kernel_id", kernel->kernel_id},
+                                           {"applied", false},
+                                           {"items", items_json(r.decisions)}},
+                                          r));
   });
 }
 

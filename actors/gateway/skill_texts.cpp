@@ -141,7 +141,8 @@ void list_bank(exchange_ptr x) {
                        {"useful_rate", useful_rate(c)},
                        {"last_used", to_json(c.last_used)}});
     }
-    x->reply("context_bank", {{"kernel_id", kernel->kernel_id}, {"items", std::move(items)}});
+    x->reply("context_bank",
+             with_losses({{"kernel_id", kernel->kernel_id}, {"items", std::move(items)}}, r));
   });
 }
 

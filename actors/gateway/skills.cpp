@@ -209,14 +209,14 @@ bool is_other_text(const deciding_ptr& d, const std::string& hash) {
   return true;
 }
 
-/// What is approved is what the history keeps, and it keeps no secret.
+/// What is approved is what the history keeps and prompts show: no secret may stand there.
 bool has_secret(const deciding_ptr& d, const std::string& text, const std::string& what,
                 const std::string& next) {
   const auto found = skills::secrets_in(text, d->x->configuration->secrets);
   if (found.empty())
     return false;
   d->x->fail_with({errc::refused,
-                   what + " has what looks like a secret, which the history does not keep",
+                   what + " has what looks like a secret, which no approved skill may hold",
                    skills::lines_of(found), next});
   return true;
 }
@@ -245,7 +245,9 @@ void approve_candidate(const deciding_ptr& d, const candidate_view& c) {
                             "add a text: boyd skills draft " + d->id});
   if (is_other_text(d, c.hash) ||
       has_secret(d, c.text, "the text",
-                 "write it without the secret: boyd skills draft " + d->id + " FILE"))
+                 "write it without the secret (a placeholder such as $PASSWORD or "
+                 "<password> may stand there): boyd skills draft " +
+                     d->id + " FILE"))
     return;
   const auto taken = std::ranges::find(d->known.skills, c.name, &skill_view::name);
   if (taken != d->known.skills.end())
@@ -277,9 +279,11 @@ void approve_file(const deciding_ptr& d, const skill_view& s) {
   if (!s.is_sound)
     return d->x->fail_with({errc::refused, "cannot approve it: " + problems_of(s.problems), s.name,
                             "fix skills/" + s.name + "/SKILL.md"});
-  if (is_other_text(d, s.hash) || has_secret(d, s.text, "the text",
-                                             "take it out of skills/" + s.name +
-                                                 "/SKILL.md, then: boyd skills approve " + s.name))
+  if (is_other_text(d, s.hash) ||
+      has_secret(d, s.text, "the text",
+                 "write a placeholder such as $PASSWORD or <password> "
+                 "there, in skills/" +
+                     s.name + "/SKILL.md, then: boyd skills approve " + s.name))
     return;
   skills::approval a;
   a.kernel_id = d->kernel->kernel_id;
@@ -470,9 +474,10 @@ void list_skills(exchange_ptr x) {
     json candidates = json::array();
     for (const auto& c : r.candidates)
       candidates.push_back(candidate_json(c, with_texts));
-    x->reply("skills", {{"kernel_id", kernel->kernel_id},
-                        {"skills", std::move(skills)},
-                        {"candidates", std::move(candidates)}});
+    x->reply("skills", with_losses({{"kernel_id", kernel->kernel_id},
+                                    {"skills", std::move(skills)},
+                                    {"candidates", std::move(candidates)}},
+                                   r));
   });
 }
 

@@ -170,9 +170,13 @@ void import_to_memory(exchange_ptr x);                       // memory.cpp
 void compact_memory_files(exchange_ptr x);                   // memory.cpp
 void record_improvement(exchange_ptr x);                     // improvements.cpp
 void get_knowledge(exchange_ptr x);                          // knowledge.cpp
-/// A question about the log, once the index has all of it; errors are answered.
+/// A question about the log, once the index has all of it. Errors are answered; those of the
+/// question itself by `otherwise`, where it is given.
 void ask_about_log(const exchange_ptr& x, knowledge_request question,
-                   std::function<void(knowledge_reply&)> then); // knowledge.cpp
+                   std::function<void(knowledge_reply&)> then,
+                   std::function<void(const error&)> otherwise = {}); // knowledge.cpp
+/// `body` with what the log lacks: `damage`, `left_out` of `lines`.
+json with_losses(json body, const knowledge_reply& r); // knowledge.cpp
 /// Facts that a person's request has made, and behind them a commit of the kernel's home that names
 /// them as the end of the log (`Boyd-Graph-Head`). Without facts an error is answered; without the
 /// commit `then` gets null: a later one confirms them.

@@ -10,6 +10,7 @@
 #include "boyd/memory/document.hpp"
 #include "boyd/memory/entry.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/record/execution.hpp"
 #include "boyd/skills/skill.hpp"
 #include "boyd/skills/stage.hpp"
 
@@ -38,6 +39,7 @@ constexpr milliseconds turn_of_replay = 2s;
 constexpr std::size_t facts_between_looks = 1'000;
 /// Whoever asked for a replay goes on at once, or has left.
 constexpr milliseconds abandoned_after = 60s;
+constexpr std::size_t most_bytes_of_record = std::size_t{64} << 20;
 
 memory::recall_document document_of(const memory_row& r) {
   return {r.id, r.time, r.source, r.author, r.terms, r.cost};
@@ -168,8 +170,12 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   }
   if (const auto* evidence = std::get_if<find_evidence>(&request.what))
     return find(*evidence);
-  if (auto known = skills_.answer(*index_, request))
+  if (auto known = skills_.answer(*index_, request)) {
+    const auto* looked = std::get_if<look_at_skills>(&request.what);
+    if (*known && looked != nullptr && (looked->candidates || looked->bank))
+      tell_losses(**known);
     return std::move(*known);
+  }
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
       return fail(errc::invalid_argument, "not a kernel name", what.kernel_id);
@@ -201,8 +207,11 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
   const graph::inspection in{source, now, [now](const context::item_statistics& s) {
                                return std::string(skills::name_of(skills::stage_of(s, now).where));
                              }};
+  knowledge_reply reply;
   const auto of_execution = [&](auto ask_of) -> result<std::string> {
     const auto execution = graph::find_execution(in, what.subject);
+    if (execution)
+      reply.invented = invented_by(*execution);
     return execution ? ask_of(in, *execution) : fail(execution.error());
   };
   const auto answered = [&]() -> result<std::string> {
@@ -236,10 +245,21 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
     }
     return fail(std::move(why));
   }
-  knowledge_reply reply;
   reply.inspected = *answered;
   reply.damage = std::move(damage);
   return reply;
+}
+
+/// The log does not have them, and the record may be gone.
+std::vector<std::string> knowledge_session::invented_by(const std::string& execution) const {
+  constexpr std::string_view prefix = "exec_";
+  const auto id = execution.starts_with(prefix) ? execution.substr(prefix.size()) : execution;
+  if (!is_valid_name(id))
+    return {};
+  const auto text =
+      context_->ports.files->read(context_->layout().record(id), most_bytes_of_record);
+  const auto kept = text ? record::read_execution(*text) : fail(text.error());
+  return kept && kept->cited ? kept->cited->invented : std::vector<std::string>{};
 }
 
 /// Commits are looked at once for each end of the log: none names a line behind it.
@@ -277,6 +297,12 @@ std::string knowledge_session::damage_of_log() {
   return *damage;
 }
 
+void knowledge_session::tell_losses(knowledge_reply& reply) {
+  reply.damage = damage_of_log();
+  reply.left_out = facts_.position().skipped;
+  reply.lines = facts_.position().lines;
+}
+
 result<knowledge_reply> knowledge_session::find(const find_evidence& what) {
   log_source source(*index_, facts_.files(), facts_.position());
   auto found = graph::evidence_of(source, what.about);
@@ -304,6 +330,7 @@ result<knowledge_reply> knowledge_session::judge(const judge_memory& what) {
     i.has_candidate = candidate->has_value();
   }
   reply.decisions = skills::decide_all(reply.judged, context_->ports.clock->now());
+  tell_losses(reply);
   return reply;
 }
 

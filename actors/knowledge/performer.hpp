@@ -86,8 +86,11 @@ class knowledge_session {
   /// Nothing: it is another request.
   std::optional<result<knowledge_reply>> answer_question(const knowledge_request& request);
   result<knowledge_reply> inspect(const inspect_graph& what);
+  /// Sources that a run cited without having been given them, as its record has them.
+  std::vector<std::string> invented_by(const std::string& execution) const;
   /// What the log lacks, as far as it is known; empty: nothing.
   std::string damage_of_log();
+  void tell_losses(knowledge_reply& reply);
   result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);

@@ -342,9 +342,11 @@ result<std::vector<foreign_lines>> list_foreign_lines(file_system& files, const 
     const auto there = files.stat(path);
     if (!there)
       return fail(there.error());
+    if (there->size == 0)
+      continue; // it has no lines
     f->bytes = there->size;
     const auto breaks = count_breaks(files, path, f->bytes);
-    const auto end = f->bytes > 0 ? files.read_part(path, f->bytes - 1, 1) : result<std::string>();
+    const auto end = files.read_part(path, f->bytes - 1, 1);
     if (!breaks || !end)
       return fail(breaks ? end.error() : breaks.error());
     f->lines = *breaks + (end->empty() || *end == "\n" ? 0 : 1);

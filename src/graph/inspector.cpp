@@ -335,7 +335,28 @@ result<std::string> why(const inspection& in, const std::string& execution) {
   return dump(answer);
 }
 
-result<std::string> query(const inspection& in, const fact_filter& filter) {
+namespace {
+
+/// One that nobody knows stays as it is: there are no facts about it.
+result<std::string> node_or_text(const inspection& in, const std::string& text) {
+  if (text.empty())
+    return text;
+  auto node = find_node(in, text);
+  if (!node && node.error().code == errc::not_found)
+    return text;
+  return node;
+}
+
+} // namespace
+
+result<std::string> query(const inspection& in, const fact_filter& asked_for) {
+  auto filter = asked_for;
+  for (auto* end : {&filter.from, &filter.to}) {
+    auto node = node_or_text(in, *end);
+    if (!node)
+      return fail(std::move(node.error()));
+    *end = std::move(*node);
+  }
   json facts = json::array();
   bool more = false;
   const auto take = [&](const cited_fact& f) {

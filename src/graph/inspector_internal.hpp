@@ -37,6 +37,13 @@ result<std::vector<cited_fact>> oldest_first(const inspection& in, const std::st
 /// What the log says of the latest path of an item; its id when it says none.
 result<std::string> path_of(const inspection& in, const std::string& id);
 
+/// Ids of skills that have this id or name, in whatever kernel; else those whose ids begin so.
+result<std::set<std::string>> skills_called(const inspection& in, const std::string& text);
+
+/// The node that somebody calls so: by its id or the beginning of one, the path of a context, the
+/// name of a skill, or an agent's (its newest run). `not_found`; `conflict` when several fit.
+result<std::string> find_node(const inspection& in, const std::string& text);
+
 /// The end of an answer: how much of the log could not be believed, or was not looked at.
 void tell_left_out(const inspection& in, json& answer);
 

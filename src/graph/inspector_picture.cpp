@@ -101,9 +101,6 @@ result<void> gather_around(const inspection& in, const std::string& around, int 
     const auto facts = in.source.facts_of(id, most_facts_of_node);
     if (!facts)
       return fail(facts.error());
-    if (distance == 0 && facts->empty())
-      return fail(errc::not_found, "no facts about this id", around,
-                  "use an id: ctx_…, exec_…, skill_… (see: boyd kg stats, boyd kg query)");
     if (facts->size() == most_facts_of_node)
       all.cut();
     for (const auto& f : *facts) {
@@ -128,7 +125,10 @@ result<std::string> neighbourhood(const inspection& in, const std::string& aroun
                                   std::size_t most_nodes) {
   gatherer all(most_nodes);
   if (!around.empty()) {
-    if (auto done = gather_around(in, around, depth, all); !done)
+    const auto node = find_node(in, around);
+    if (!node)
+      return fail(node.error());
+    if (auto done = gather_around(in, *node, depth, all); !done)
       return fail(std::move(done.error()));
   } else {
     const auto read = in.source.backwards([&](const cited_fact& f) {

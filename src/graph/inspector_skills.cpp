@@ -108,24 +108,59 @@ result<std::set<std::string>> all_skills(const inspection& in) {
   return skills;
 }
 
-/// An id, or the name that one kernel's skill has.
-result<std::string> find_skill(const inspection& in, const std::string& text) {
-  const auto skills = all_skills(in);
-  if (!skills)
-    return fail(skills.error());
-  std::vector<std::string> fits;
-  for (const auto& id : *skills) {
-    const auto names = names_in_skill_id(id);
-    if (id == text || id == "skill_" + text || (names && names->second == text))
-      fits.push_back(id);
+/// "docs/Release Notes.md" gives "release-notes", as a candidate's skill is called.
+std::string name_from_path(const std::string& path) {
+  const auto file = path.substr(path.rfind('/') + 1);
+  std::string name;
+  for (const char given : file.substr(0, file.rfind('.'))) {
+    const char c = given >= 'A' && given <= 'Z' ? static_cast<char>(given - 'A' + 'a') : given;
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
   }
-  if (fits.empty())
-    return fail(errc::not_found, "no facts about this skill", text,
-                "list skills with: boyd skills ls");
-  if (fits.size() > 1)
-    return fail(errc::conflict, "more than one kernel has a skill with this name", text,
-                "use its id: " + fits.front() + " or " + fits.back());
-  return fits.front();
+  while (name.ends_with('-'))
+    name.pop_back();
+  return name;
+}
+
+/// How `boyd skills show` calls the candidate with this id, path or name of its skill; empty: there
+/// is none.
+result<std::string> candidate_called(const inspection& in, const std::string& text) {
+  const auto promoted = newest_first(in, type_node("promoted_to"));
+  if (!promoted)
+    return fail(promoted.error());
+  for (const auto& p : *promoted) {
+    if (!p.fact.to.starts_with("candidate_"))
+      continue;
+    const auto path = path_of(in, p.fact.from);
+    if (!path)
+      return fail(path.error());
+    if (p.fact.to == text || name_from_path(*path) == text)
+      return text;
+    if (*path == text)
+      return p.fact.to;
+  }
+  return std::string();
+}
+
+result<std::string> find_skill(const inspection& in, const std::string& text) {
+  const auto fits = skills_called(in, text);
+  if (!fits)
+    return fail(fits.error());
+  if (fits->size() > 1)
+    return fail(errc::conflict, "more than one skill has this name", text,
+                "use its id: " + *fits->begin() + " or " + *fits->rbegin());
+  if (!fits->empty())
+    return *fits->begin();
+  const auto waits = candidate_called(in, text);
+  if (!waits)
+    return fail(waits.error());
+  if (!waits->empty())
+    return fail(errc::not_found, text + " is a candidate, not a skill yet", {},
+                "see: boyd skills show " + *waits);
+  return fail(errc::not_found, "no facts about this skill", text,
+              "list skills with: boyd skills ls");
 }
 
 constexpr milliseconds idle_time = 30 * 24h;
@@ -187,6 +222,23 @@ result<json> noise_json(const inspection& in, const std::string& id, const std::
 }
 
 } // namespace
+
+result<std::set<std::string>> skills_called(const inspection& in, const std::string& text) {
+  constexpr std::size_t least_beginning = 10; // "skill_" and four characters
+  const auto skills = all_skills(in);
+  if (!skills)
+    return fail(skills.error());
+  std::set<std::string> called;
+  std::set<std::string> begin_so;
+  for (const auto& id : *skills) {
+    const auto names = names_in_skill_id(id);
+    if (id == text || id == "skill_" + text || (names && names->second == text))
+      called.insert(id);
+    else if (text.size() >= least_beginning && id.starts_with(text))
+      begin_so.insert(id);
+  }
+  return called.empty() ? begin_so : called;
+}
 
 result<std::string> lineage(const inspection& in, const std::string& skill) {
   const auto found = find_skill(in, skill);
@@ -301,16 +353,45 @@ std::string improvement_in_words(const cited_fact& f) {
   return text;
 }
 
+/// An item in a window of time: the runs that were given it, and how those ended that used it.
+struct item_in_window {
+  std::set<std::string> given;
+  std::map<std::string, credit> used;
+  std::string line; ///< of its newest use
+};
+
+/// "given to 3 runs, which all used it: 2 ended well, 1 failed"
+std::string in_words(const item_in_window& i) {
+  const auto ended = [&i](credit how) {
+    return std::ranges::count_if(i.used, [how](const auto& run) { return run.second == how; });
+  };
+  const auto given = i.given.size();
+  const auto used = i.used.size();
+  const auto good = static_cast<std::size_t>(ended(credit::success));
+  const auto bad = static_cast<std::size_t>(ended(credit::failure));
+  auto text = "given to " + std::to_string(given) + (given == 1 ? " run" : " runs");
+  text += used < given ? "; " + std::to_string(used) + " used it"
+                       : std::string(given == 1 ? ", which used it" : ", which all used it");
+  if (good == used)
+    return text + " and ended well";
+  if (bad == used)
+    return text + " and failed";
+  if (good + bad == 0)
+    return text + ", without a lesson from " + (used == 1 ? "its end" : "their ends");
+  return text + ": " + std::to_string(good) + " ended well, " + std::to_string(bad) + " failed" +
+         (good + bad < used ? ", " + std::to_string(used - good - bad) + " without a lesson" : "");
+}
+
 } // namespace
 
 result<std::string> learned_since(const inspection& in, utc_time since) {
   struct window {
     std::int64_t good = 0;
     std::int64_t bad = 0;
-    std::int64_t silent = 0; ///< that taught nothing
-    std::set<std::string> runs;
+    std::int64_t silent = 0;            ///< that taught nothing
+    std::map<std::string, credit> runs; ///< how each ended last
     std::string newest_end;
-    std::map<std::string, std::pair<std::int64_t, std::string>> uses; ///< and the newest line
+    std::map<std::string, item_in_window> items;
     std::vector<cited_fact> rare;
     std::vector<cited_fact> improvements;
   } w;
@@ -323,14 +404,21 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (f.fact.type == "resulted_in") {
       const auto what = credit_of(f.fact.meta_json);
       ++(what == credit::success ? w.good : what == credit::failure ? w.bad : w.silent);
-      w.runs.insert(f.fact.from);
+      w.runs.try_emplace(f.fact.from, what);
       if (w.newest_end.empty())
         w.newest_end = f.place;
       if (w.improvements.size() < most_told && !improvement_in_words(f).empty())
         w.improvements.push_back(f);
     } else if (f.fact.type == "used_in") {
-      if (const auto meta = meta_of(f); flag_in(meta, "cited") || flag_in(meta, "used"))
-        ++w.uses.try_emplace(f.fact.from, 0, f.place).first->second.first;
+      const auto meta = meta_of(f);
+      auto& i = w.items[f.fact.from];
+      i.given.insert(f.fact.to);
+      if (flag_in(meta, "cited") || flag_in(meta, "used")) {
+        const auto end = w.runs.find(f.fact.to); // it stands behind what the run used
+        i.used.try_emplace(f.fact.to, end == w.runs.end() ? credit::none : end->second);
+        if (i.line.empty())
+          i.line = f.place;
+      }
     } else if (is_rare(f.fact.type) && w.rare.size() < most_facts) {
       w.rare.push_back(f);
     }
@@ -345,14 +433,19 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
   const auto attempts = w.good + w.bad + w.silent;
   const auto runs = static_cast<std::int64_t>(w.runs.size());
   if (attempts > 0)
-    say((attempts > runs ? std::to_string(attempts) + " attempts of " : std::string()) +
-            std::to_string(runs) + (runs == 1 ? " run: " : " runs: ") + std::to_string(w.good) +
+    say(std::to_string(runs) + (runs == 1 ? " run" : " runs") +
+            (attempts > runs ? ", " + std::to_string(attempts) + " attempts: " +
+                                   std::to_string(w.good) + (w.good == 1 ? " attempt" : " attempts")
+                             : ": " + std::to_string(w.good)) +
             " succeeded, " + std::to_string(w.bad) + " failed" +
             (w.silent > 0 ? ", " + std::to_string(w.silent) + " without a lesson" : "") + ".",
         w.newest_end);
-  std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> most_used(
-      w.uses.begin(), w.uses.end());
-  std::ranges::stable_sort(most_used, std::greater{}, [](const auto& u) { return u.second.first; });
+  std::vector<std::pair<std::string, const item_in_window*>> most_used;
+  for (const auto& [id, i] : w.items)
+    if (!i.used.empty())
+      most_used.emplace_back(id, &i);
+  std::ranges::stable_sort(most_used, std::greater{},
+                           [](const auto& u) { return u.second->used.size(); });
   most_used.resize(std::min(most_used.size(), most_told));
   for (const auto& [id, use] : most_used) {
     const auto item = in.source.item(id);
@@ -360,12 +453,9 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
       return fail(item.error());
     if (!*item)
       continue;
-    const auto& c = (*item)->counts;
-    say((*item)->path + " was used by " + std::to_string(use.first) +
-            (use.first == 1 ? " run" : " runs") + "; in total it helped " +
-            std::to_string(c.verified_useful) + " times and did not help " +
-            std::to_string(c.verified_not_useful) + " times; stage: " + in.stage(c),
-        use.second);
+    const auto stage = in.stage((*item)->counts);
+    say((*item)->path + ": " + in_words(*use) + (stage == "context" ? "" : "; stage: " + stage),
+        use->line);
   }
   for (auto f = w.improvements.rbegin(); f != w.improvements.rend(); ++f)
     say(improvement_in_words(*f), f->place);

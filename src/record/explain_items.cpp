@@ -394,11 +394,13 @@ std::string recommendations(const execution& e) {
           rating(a.relevance), rating(a.quality), rating(a.trend)})
       columns[at++].cells.push_back(text_of_cell);
   }
-  return table(std::move(columns),
-               text +
-                   "Suggestions for each text, based on this run and earlier runs. Boyd does not "
-                   "apply them by itself.\n\n" +
-                   actions_in_words(all) + "\n" + ratings_in_words(all));
+  return table(
+      std::move(columns),
+      text +
+          "Suggestions for each text, based on this run and earlier runs. Boyd does not "
+          "apply them by itself. A text that is cited often becomes a skill candidate "
+          "by itself; a skill is used only after its approval (`boyd skills approve`).\n\n" +
+          actions_in_words(all) + "\n" + ratings_in_words(all));
 }
 
 } // namespace words

@@ -1,4 +1,3 @@
-#include "boyd/config/redact.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/skills/document.hpp"
 
@@ -116,35 +115,6 @@ bool fetches_and_runs(std::string_view given) {
 }
 
 } // namespace
-
-std::vector<finding> secrets_in(std::string_view text, const std::vector<std::string>& secrets) {
-  const auto shown = config::redact_text(std::string(text), secrets);
-  const auto lines = split(text, '\n');
-  const auto shown_lines = split(shown, '\n');
-  const bool is_long = lines.size() != shown_lines.size();
-  std::vector<finding> found;
-  for (std::size_t i = 0; i < lines.size() && found.size() < most_findings; ++i) {
-    if (i < shown_lines.size() && lines[i] == shown_lines[i])
-      continue;
-    found.push_back({static_cast<int>(i) + 1,
-                     is_long ? "what looks like a secret of several lines begins here"
-                             : "what looks like a secret",
-                     "take it out, and change it if it is one"});
-    if (is_long)
-      break; // behind it the lines do not stand beside each other
-  }
-  return found;
-}
-
-std::string lines_of(const std::vector<finding>& found) {
-  constexpr std::size_t most_lines = 5;
-  std::string all = found.size() == 1 ? "line " : "lines ";
-  for (std::size_t i = 0; i < std::min(found.size(), most_lines); ++i)
-    all += (i == 0 ? "" : ", ") + std::to_string(found[i].line);
-  return found.size() <= most_lines
-             ? all
-             : all + " and " + std::to_string(found.size() - most_lines) + " more";
-}
 
 std::vector<finding> scan_document(std::string_view text, const std::vector<std::string>& secrets) {
   auto found = secrets_in(text, secrets);

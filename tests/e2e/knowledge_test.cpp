@@ -133,6 +133,13 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
     CHECK(ran.code == 1);
     CHECK_THAT(ran.out, Contains(words));
   };
+  // A file without lines keeps none.
+  const auto empty = f.home.file("knowledge/graph.foreign-x-line-5.jsonl");
+  write_file(empty, "");
+  CHECK(f.kg({"verify"}).at("ok") == true);
+  write_file(empty, "{}\n");
+  CHECK_THAT(f.home.run({"kg", "verify"}).out, Contains("foreign: 1 line (3 bytes)"));
+  std::filesystem::remove(empty);
   auto changed = sound;
   changed.replace(changed.find("guide.md"), 8, "other.md");
   fails_with(changed, "graph.jsonl:");
@@ -221,10 +228,20 @@ TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
   const knowing_home f;
   const auto log = f.home.file("knowledge/graph.jsonl");
   const auto sound = read_file(log);
-  const std::vector<std::vector<std::string>> questions{
-      {"kg"},          {"kg", "stats"},    {"kg", "trace", "reader"}, {"kg", "why", "reader"},
-      {"kg", "query"}, {"kg", "findings"}, {"kg", "learned"},         {"kg", "lineage", "none"},
-      {"graph"},       {"graph", "--dot"}};
+  const std::vector<std::vector<std::string>> questions{{"kg"},
+                                                        {"kg", "stats"},
+                                                        {"kg", "trace", "reader"},
+                                                        {"kg", "why", "reader"},
+                                                        {"kg", "query"},
+                                                        {"kg", "findings"},
+                                                        {"kg", "learned"},
+                                                        {"kg", "lineage", "none"},
+                                                        {"graph"},
+                                                        {"graph", "--dot"},
+                                                        {"memory", "status"},
+                                                        {"skills", "ls"},
+                                                        {"context", "bank"},
+                                                        {"skills", "review"}};
   const auto check_all = [&](const std::string& damage) {
     for (const auto& question : questions) {
       const auto ran = f.home.run(question);
@@ -246,6 +263,7 @@ TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
   std::filesystem::remove(log);
   check_all("graph.jsonl is missing");
   CHECK_THAT(f.home.run({"kg", "stats"}).out, !Contains("No run has read"));
+  CHECK_THAT(f.home.run({"context", "bank"}).out, !Contains("has proved useful"));
   write_file(log, sound);
   check_all({});
   // A running node says it, too.
@@ -255,6 +273,71 @@ TEST_CASE("kg: every question says what the log lacks", "[knowledge]") {
   (void)f.home.run({"status"}); // its recorder has opened the log by now
   std::filesystem::remove(log);
   check_all("graph.jsonl is missing");
+}
+
+TEST_CASE("kg: every question says how many damaged lines it left out", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  auto text = read_file(log);
+  const auto lines = std::to_string(std::count(text.begin(), text.end(), '\n'));
+  text.replace(text.find("guide.md"), 8, "other.md");
+  write_file(log, text);
+  for (const auto* file : {"index.db", "index.db-wal", "index.db-shm"})
+    std::filesystem::remove(f.home.file(std::string("knowledge/") + file));
+  for (const std::vector<std::string>& question :
+       std::vector<std::vector<std::string>>{{"kg"},
+                                             {"kg", "stats"},
+                                             {"graph", "--text"},
+                                             {"graph", "--dot"},
+                                             {"graph", "--mermaid"},
+                                             {"memory", "status"},
+                                             {"skills", "ls"},
+                                             {"context", "bank"}}) {
+    const auto ran = f.home.run(question);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 0);
+    CHECK_THAT(question.front() == "graph" ? ran.err : ran.out,
+               Contains("1 damaged line (of " + lines + ") was left out"));
+  }
+}
+
+TEST_CASE("kg: sources that a run was never given are told of", "[knowledge]") {
+  const temp_dir workspace;
+  auto text = yaml(workspace.path());
+  const std::string answer = "(guide.md)'";
+  text.insert(text.find(answer) + answer.size(), "; echo '[Reference] file: x.txt (x.txt)'");
+  const home_of_boyd home(text);
+  write_file(workspace.file("guide.md"), "Ring the bell twice before you open the gate.\n");
+  write_file(workspace.file("other.md"), "Nothing of interest.\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  for (const auto* question : {"trace", "why"})
+    CHECK_THAT(home.run({"kg", question, "reader"}).out,
+               Contains("It also cited 1 source that it was never given: ") && Contains("x.txt"));
+  CHECK_THAT(home.run({"kg", "why", "plain"}).out, !Contains("never given"));
+}
+
+TEST_CASE("kg: of an agent that has not run that is said", "[knowledge]") {
+  const temp_dir workspace;
+  const home_of_boyd home(yaml(workspace.path()));
+  for (const auto* question : {"trace", "why"}) {
+    const auto ran = home.run({"kg", question, "reader"});
+    CHECK(ran.code == 1);
+    CHECK_THAT(ran.err, Contains("the agent reader has not run yet") && Contains(" run reader"));
+  }
+}
+
+TEST_CASE("a command tells once, and in words, what is wrong with the log", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  auto text = read_file(log);
+  text.replace(text.find("guide.md"), 8, "other.md");
+  write_file(log, text);
+  const auto told = f.home.run({"status"}).err;
+  INFO(told);
+  const auto at = told.find("is changed (wrong checksum)");
+  REQUIRE(at != std::string::npos);
+  CHECK(told.find("is changed (wrong checksum)", at + 1) == std::string::npos);
+  CHECK_THAT(told, Contains("boyd: graph_recorder: ") && !Contains("Z error "));
 }
 
 TEST_CASE("graph: pictures of the facts", "[knowledge]") {
@@ -269,6 +352,8 @@ TEST_CASE("graph: pictures of the facts", "[knowledge]") {
   CHECK_THAT(f.home.run({"graph", "--dot"}).out, Contains("rankdir=LR") && Contains("shape=box"));
   CHECK_THAT(f.home.run({"graph"}).out, Contains("[Nodes]\n") && Contains("[Edges]\n"));
   CHECK(f.home.run({"graph", "--around", "ctx_unknown"}).code == 1);
+  for (const auto* name : {"guide.md", "reader"})
+    CHECK_THAT(f.home.run({"graph", "--around", name}).out, Contains("guide.md"));
   CHECK(f.home.run({"graph", "--dot", "--mermaid"}).code == 2);
 }
 

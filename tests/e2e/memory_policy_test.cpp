@@ -58,7 +58,8 @@ TEST_CASE("memory policy: status says what would be done, apply does it once, in
   CHECK(actions.at("bad.md") == "forget");
   CHECK(actions.at("good.md") == "promote_to_skill");
   CHECK_THAT(f.home.run({"memory", "status"}).out,
-             Contains("not useful 8 times") && Contains("boyd memory apply"));
+             Contains("not useful 8 times") && Contains("memory apply") &&
+                 Contains("becomes a skill candidate by itself") && Contains("skills approve)"));
 
   // Nobody agreed.
   const auto asked = f.home.run({"memory", "apply"});

@@ -98,10 +98,16 @@ TEST_CASE("what was learned fits 80 columns, and a pipe gets its ids whole", "[e
   shown(h.home, {"skills"});
   h.call({"approve", candidate, "--reason", long_words});
   h.call({"disable", "release", "--reason", long_words});
-  const std::vector<std::vector<std::string>> verbs{
-      {"kg", "query"},    {"kg", "why", "last"}, {"kg", "lineage", "release"},
-      {"kg", "findings"}, {"kg", "learned"},     {"context", "bank"},
-      {"skills"},         {"graph", "--text"},   {"skills", "show", "release"}};
+  const std::vector<std::vector<std::string>> verbs{{"kg", "query"},
+                                                    {"kg", "why", "last"},
+                                                    {"kg", "lineage", "release"},
+                                                    {"kg", "findings"},
+                                                    {"kg", "learned"},
+                                                    {"context", "bank"},
+                                                    {"kg", "verify"},
+                                                    {"skills"},
+                                                    {"graph", "--text"},
+                                                    {"skills", "show", "release"}};
   for (const auto& args : verbs)
     shown(h.home, args);
   CHECK_THAT(shown(h.home, {"kg", "trace", "last"}), Contains("CITED: its answer names the item"));

@@ -445,7 +445,12 @@ TEST_CASE("skills: a text with a secret is not approved, and its line is told, n
                                              Contains("skills draft") && !Contains(secret));
   CHECK_FALSE(fs::exists(h.file("skills/light-it/SKILL.md")));
   CHECK(h.facts("derived_from").empty());
-  write_file(draft, front + "Light it.\n");
+  // By its name; a placeholder is the way on.
+  write_file(draft, front + "Set password = hunter2hunter2 first.\n");
+  h.call({"draft", id, draft});
+  CHECK_THAT(h.refused({"approve", id}),
+             Contains("(line 6)") && Contains("$PASSWORD") && !Contains("hunter2"));
+  write_file(draft, front + "Set password = $PASSWORD first. Light it.\n");
   h.call({"draft", id, draft});
   CHECK(h.call({"approve", id})["skill"] == "light-it");
 
@@ -454,6 +459,13 @@ TEST_CASE("skills: a text with a secret is not approved, and its line is told, n
   CHECK_THAT(h.refused({"approve", "light-it"}),
              Contains("(line 6)") && Contains("skills/light-it/SKILL.md") && !Contains(secret));
   CHECK(h.skill("light-it")["versions"].size() == 1);
+}
+
+TEST_CASE("skills: spaces in what a person said look like no lines of their own", "[e2e][skills]") {
+  const learning_home h;
+  h.call(
+      {"approve", h.candidate(), "--reason", "calm" + std::string(120, ' ') + "\xE3\x80\x80sea"});
+  CHECK_THAT(h.home.run({"skills", "show", "release"}).out, Contains(": calm sea\n"));
 }
 
 TEST_CASE("skills: a version whose secret the history does not keep does not come back",

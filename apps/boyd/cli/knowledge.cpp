@@ -56,9 +56,11 @@ void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb)
                args, "Start time (default: 7 days ago)");
   auto* query =
       verb(*kg, "query", "List facts, newest first.", "boyd kg query --type promoted_to --limit 5");
-  query->add_option("--from", args.from, "The start of the fact: ctx_…, exec_…, skill_…")
+  query
+      ->add_option("--from", args.from,
+                   "The start of the fact: a path, an agent, a skill, or an id or its beginning")
       ->type_name("NODE");
-  query->add_option("--to", args.to, "The end of the fact")->type_name("NODE");
+  query->add_option("--to", args.to, "The end of the fact, called the same way")->type_name("NODE");
   query->add_option("--type", args.type, "Type of fact: used_in, resulted_in, promoted_to, …")
       ->type_name("TYPE");
   since_option(query, args, "Only facts since this time");
@@ -78,7 +80,9 @@ void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb)
   group->add_flag_callback(
       "--text", [&args] { args.format = "text"; }, "Print lists (the default)");
   group->require_option(0, 1);
-  graph->add_option("--around", args.around, "The centre: ctx_…, exec_…, skill_…")
+  graph
+      ->add_option("--around", args.around,
+                   "The centre: a path, an agent, a skill, or an id or its beginning")
       ->check(not_empty)
       ->type_name("NODE");
   graph->add_option("--depth", args.depth, "Number of steps around the centre (default: 2)")

@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../home.hpp"
+#include "../lost_facts.hpp"
 #include "../run_view.hpp"
 #include "../time_view.hpp"
 #include "../unread_items.hpp"
@@ -294,9 +295,11 @@ void render_bank(const json& body, const terminal& t) {
   for (const auto& i : rows_of(body, "items"))
     rows.add({text_of(i, "id"), text_of(i, "stage"), text_of(i, "use_count"),
               text_of(i, "confidence"), moment_of(i, "last_used"), text_of(i, "path")});
-  print(rows.rows() == 0
-            ? "The bank is empty: no context item has proved useful often enough yet.\n"
-            : rows.render(t));
+  const bool lacks = !damage_of(body).empty() || !left_out_of(body).empty();
+  print(rows.rows() > 0 ? rows.render(t)
+        : lacks         ? "The bank is empty, as far as the log of facts can be read.\n"
+                : "The bank is empty: no context item has proved useful often enough yet.\n");
+  print_lost_facts(body, t);
 }
 
 int change_buffer(const arguments& args, json change) {

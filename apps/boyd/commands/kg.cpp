@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../home.hpp"
+#include "../lost_facts.hpp"
 #include "../time_view.hpp"
 #include "adapters/control/control_client.hpp"
 #include "asking.hpp"
@@ -50,22 +51,8 @@ void print_statements(const json& body, const char* key, const terminal& t) {
   }
 }
 
-/// What the log lacks, as a sentence; empty when it is whole.
-std::string damage_of(const json& body) {
-  const auto damage = printable(text_of(body, "damage"));
-  return damage.empty()
-             ? damage
-             : "the log of facts is not whole: " + damage + as_hint("; check it: boyd kg verify");
-}
-
 void print_left_out(const json& body, const terminal& t) {
-  if (const auto damage = damage_of(body); !damage.empty())
-    print(t.paint(colour::warn, hint_lines(damage, 0, t)) + "\n");
-  if (const auto n = number_of(body, "left_out"); n > 0)
-    print(t.paint(colour::warn,
-                  std::to_string(n) + " of " + text_of(body, "lines") +
-                      as_hint(" damaged lines were left out; check them: boyd kg verify")) +
-          "\n");
+  print_lost_facts(body, t);
   if (flag_in(body, "older_left_out"))
     print("This answer counts only the newest 10,000 facts of each node.\n");
 }
@@ -78,6 +65,25 @@ void print_more(const json& body, std::size_t shown) {
 
 std::string yes(const json& row, const char* key) {
   return row.value(key, false) ? "yes" : "-";
+}
+
+void print_invented(const json& body, const terminal& t) {
+  std::string all;
+  std::size_t n = 0;
+  for (const auto& one : rows_of(body, "invented"))
+    if (one.is_string()) {
+      constexpr std::size_t longest = 80;
+      all += (n++ == 0 ? "" : ", ") + one_line(one.get<std::string>(), longest);
+    }
+  bool cites = false;
+  for (const auto& c : rows_of(body, "contexts"))
+    cites = cites || flag_in(c, "cited");
+  if (n > 0)
+    print(folded(std::string(cites ? "It also cited " : "It cited ") +
+                     counted(static_cast<std::int64_t>(n), "source") +
+                     " that it was never given: " + all + ".",
+                 t) +
+          "\n");
 }
 
 void show_trace(const json& body, const terminal& t) {
@@ -109,6 +115,7 @@ void show_trace(const json& body, const terminal& t) {
                      text_of(outcome, "agent") + line_of(outcome),
                  t) +
           "\n");
+  print_invented(body, t);
 }
 
 void show_stats(const json& body, const terminal& t) {
@@ -138,6 +145,7 @@ void show_why(const json& body, const terminal& t) {
   if (const auto n = number_of(body, "given_and_not_used"); n > 0)
     print("It read " + std::to_string(n) +
           (n == 1 ? " more item, but did not use it.\n" : " more items, but did not use them.\n"));
+  print_invented(body, t);
 }
 
 void show_lineage(const json& body, const terminal& t) {
@@ -328,18 +336,22 @@ int verify(const arguments& args) {
   if (!checked)
     return report(checked.error(), args.json);
   std::ranges::copy(own->foreign, std::back_inserter(checked->problems));
+  const auto t = terminal_of_stdout(args);
+  const auto tell = [&](const std::string& text) {
+    if (!args.json)
+      print(folded(printable(text), t) + "\n");
+  };
   if (args.json)
     print(json_of(anchors, *checked).dump() + "\n");
   else if (checked->intact())
-    print(told_of_whole(anchors, *checked) + "\n");
+    tell(told_of_whole(anchors, *checked));
   for (const auto& problem : checked->problems)
-    if (!args.json)
-      print(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +
-            detail_of(problem, anchors) + "\n");
-  if (!args.json && !checked->intact() && checked->older > 0)
-    print(told_of_older(*checked) + "\n");
-  if (!args.json && !checked->intact() && !checked->confirmed.empty())
-    print(told_of(anchors, *checked) + "\n");
+    tell(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +
+         detail_of(problem, anchors));
+  if (!checked->intact() && checked->older > 0)
+    tell(told_of_older(*checked));
+  if (!checked->intact() && !checked->confirmed.empty())
+    tell(told_of(anchors, *checked));
   return checked->intact() ? exit_code::ok : exit_code::failure;
 }
 
@@ -375,8 +387,10 @@ int run_graph(const arguments& args) {
         : args.format == "dot"   ? to_dot(*picture)
                                  : folded(to_text(*picture), terminal_of_stdout(args)));
   // Not among what another program is to read.
-  if (const auto damage = damage_of(object_of(*body)); !damage.empty())
-    print_note(damage);
+  const auto told = object_of(*body);
+  for (const auto& lost : {damage_of(told), left_out_of(told)})
+    if (!lost.empty())
+      print_note(lost);
   return exit_code::ok;
 }
 

@@ -9,12 +9,14 @@
 #include "commands.hpp"
 
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <unistd.h>
@@ -45,10 +47,33 @@ class redacting_formatter final : public spdlog::formatter {
                                    spdlog::pattern_time_type::utc};
 };
 
+/// What went wrong behind a command, for the person who typed it: a note, and each text once.
+class note_sink final : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& line) override {
+    constexpr std::size_t most_known = 100;
+    const auto text =
+        boyd::config::redact_shapes(std::string(line.payload.data(), line.payload.size()));
+    if (known_.size() == most_known)
+      known_.clear();
+    if (known_.insert(text).second)
+      print_note(as_hint(text));
+  }
+  void flush_() override {}
+
+ private:
+  std::set<std::string> known_;
+};
+
 /// Logs go to standard error; a command keeps quiet about what its node does, unless asked.
 void set_up_log(const arguments& args) {
-  auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
-      terminal_of_stderr(args).colours ? spdlog::color_mode::automatic : spdlog::color_mode::never);
+  std::shared_ptr<spdlog::sinks::sink> sink;
+  if (args.verbose || args.verb == "node")
+    sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(terminal_of_stderr(args).colours
+                                                                     ? spdlog::color_mode::automatic
+                                                                     : spdlog::color_mode::never);
+  else
+    sink = std::make_shared<note_sink>();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("boyd", std::move(sink)));
   spdlog::set_formatter(std::make_unique<redacting_formatter>());
   spdlog::set_level(args.verbose ? spdlog::level::debug : spdlog::level::err);

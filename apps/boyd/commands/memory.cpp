@@ -4,6 +4,7 @@
 #include "../given_file.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
+#include "../lost_facts.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
@@ -138,10 +139,12 @@ void show_status(const json& body, const terminal& t) {
 void show_decisions(const json& body, const terminal& t) {
   table rows({"TEXT", "ACTION", "REASON"});
   std::size_t kept = 0;
+  bool promotes = false;
   std::string names; // of those that are kept
   for (const auto& i : rows_of(body, "items"))
     if (text_of(i, "action") != "keep") {
       rows.add({one_line(text_of(i, "path"), 40), text_of(i, "action"), text_of(i, "reason")});
+      promotes = promotes || text_of(i, "action") == "promote_to_skill";
     } else {
       if (kept < shown_names)
         names += (kept > 0 ? ", " : "") + text_of(i, "path");
@@ -157,8 +160,16 @@ void show_decisions(const json& body, const terminal& t) {
                    (rows.rows() == 0 ? "." : ", and change these:"),
                t) +
         "\n");
-  if (rows.rows() > 0)
-    print(rows.render(t) + as_hint("to apply: boyd memory apply\n"));
+  if (rows.rows() == 0)
+    return;
+  print(rows.render(t));
+  if (promotes)
+    print(folded("A text that is cited often becomes a skill candidate by itself; a skill is used "
+                 "only after its approval" +
+                     as_hint(" (boyd skills approve)") + ".",
+                 t) +
+          "\n");
+  print(as_hint("to apply these now: boyd memory apply\n"));
 }
 
 int show_whole_status(const arguments& args) {
@@ -169,12 +180,16 @@ int show_whole_status(const arguments& args) {
   if (!body || !policy)
     return report(body ? policy.error() : body.error(), args.json);
   (*body)["items"] = rows_of(*policy, "items");
+  for (const auto* key : {"damage", "left_out", "lines"})
+    if (policy->contains(key))
+      (*body)[key] = (*policy)[key];
   const auto t = terminal_of_stdout(args);
   if (args.json) {
     print(dumped(*body) + "\n");
   } else {
     show_status(*body, t);
     show_decisions(*body, t);
+    print_lost_facts(*body, t);
   }
   return exit_code::ok;
 }

@@ -3,15 +3,19 @@
 #include "../exit_codes.hpp"
 #include "../hints.hpp"
 #include "../json_view.hpp"
+#include "../lost_facts.hpp"
 #include "../skill_files.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "asking.hpp"
+#include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <utility>
 
@@ -65,7 +69,8 @@ void show_list(const json& body, const terminal& t) {
                     share_of(s, "success_rate"),
                     text_of(s, "description")});
   }
-  print(skills.empty() ? "No skills yet.\n" : rows.render(t));
+  const bool lacks = !damage_of(body).empty() || !left_out_of(body).empty();
+  print(!skills.empty() ? rows.render(t) : lacks ? "No skills are known.\n" : "No skills yet.\n");
   // What was approved once, and is not now: why.
   for (const auto& s : skills)
     if (text_of(s, "state") == "not approved" && !rows_of(s, "versions").empty() &&
@@ -84,6 +89,28 @@ void show_list(const json& body, const terminal& t) {
   if (waiting.rows() > 0)
     print("\n" + waiting.render(t) + hint_lines(as_hint("review them: boyd skills review"), 0, t) +
           "\n");
+  print_lost_facts(body, t);
+}
+
+/// Spaces of whatever kind, several of them too, are one: what the log says must not look like
+/// lines of Boyd.
+std::string squeezed(std::string_view text) {
+  constexpr std::array<std::string_view, 6> wide{"\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\xA8",
+                                                 "\xE2\x80\xA9", "\xE2\x81\x9F", "\xE3\x80\x80"};
+  std::string out;
+  while (!text.empty()) {
+    const auto size = std::max<std::size_t>(utf8_length(text), 1);
+    const auto one = text.substr(0, size);
+    const bool is_space = one == " " || one == "\t" || one == "\n" || one == "\r" ||
+                          (one >= "\xE2\x80\x80" && one <= "\xE2\x80\x8F") ||
+                          one == "\xE2\x80\xAF" || std::ranges::find(wide, one) != wide.end();
+    if (!is_space)
+      out += one;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+    text.remove_prefix(size);
+  }
+  return out;
 }
 
 /// "name         text"; what is too long for the screen goes on below the text.
@@ -91,7 +118,7 @@ std::string line_of(const char* name, const std::string& text, const terminal& t
   constexpr std::size_t width = 13;
   std::string head(name);
   head.resize(width, ' ');
-  const auto line = head + one_line(text, text.size());
+  const auto line = head + squeezed(one_line(text, text.size()));
   return text.empty() ? std::string()
                       : (t.has_width() ? wrapped(line, t.width, width) : line) + "\n";
 }
@@ -190,7 +217,10 @@ int review(const arguments& args) {
   if (args.json) {
     print(dumped({{"schema", "boyd.skills_review/1"},
                   {"kernel_id", text_in(all, "kernel_id")},
-                  {"candidates", std::move(waiting)}}) +
+                  {"candidates", std::move(waiting)},
+                  {"damage", text_of(all, "damage")},
+                  {"left_out", number_of(all, "left_out")},
+                  {"lines", number_of(all, "lines")}}) +
           "\n");
     return exit_code::ok;
   }
@@ -203,6 +233,7 @@ int review(const arguments& args) {
   }
   if (waiting.empty())
     print("No candidates to review.\n");
+  print_lost_facts(all, t);
   return exit_code::ok;
 }
 

@@ -59,7 +59,8 @@ struct inspection {
   mutable bool older_left_out = false; ///< a node had more facts than are looked at
 };
 
-/// Facts that `query` asks for; an empty text or nothing: any.
+/// Facts that `query` asks for; an empty text or nothing: any. A node is called by its id or the
+/// beginning of one, the path of a context, a skill's name, or an agent's (its newest run).
 struct fact_filter {
   std::string from;
   std::string to;
@@ -91,7 +92,8 @@ result<std::string> findings(const inspection& in, std::size_t most);
 /// What the node has learned since then, in sentences.
 result<std::string> learned_since(const inspection& in, utc_time since);
 result<std::string> query(const inspection& in, const fact_filter& filter);
-/// A part of the graph for a picture (picture.hpp): around a node, else the newest facts.
+/// A part of the graph for a picture (picture.hpp): around a node, which is called as in
+/// fact_filter, else the newest facts.
 result<std::string> neighbourhood(const inspection& in, const std::string& around, int depth,
                                   std::size_t most_nodes);
 

@@ -64,8 +64,10 @@ std::string render_document(const document& d);
 /// commands that fetch something and run it, secrets. By line. `secrets` as in config::redact_text.
 std::vector<finding> scan_document(std::string_view text, const std::vector<std::string>& secrets);
 
-/// Where a text has what looks like a secret, which no history keeps. By line; the first ones,
-/// where there are very many. Empty: config::redact_text leaves the text as it is.
+/// Where a text has what looks like a secret, which no approved skill may hold: what
+/// config::redact_text takes out, and beyond it private keys, what stands behind Bearer, and values
+/// that are named a password, a token or a key. Placeholders and variables are none. By line; the
+/// first ones, where there are very many. Empty: config::redact_text leaves the text as it is.
 std::vector<finding> secrets_in(std::string_view text, const std::vector<std::string>& secrets);
 
 /// "line 7", "lines 7, 9", "lines 1, 2, 3, 4, 5 and 3 more".

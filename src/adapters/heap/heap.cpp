@@ -4,8 +4,8 @@
 #include <jemalloc/jemalloc.h>
 #include <string>
 
-/// Read by jemalloc as the program starts (jemalloc(3), TUNING; MALLOC_CONF in the environment comes
-/// behind it). Few arenas: an idle node is small. What was freed goes back within a second.
+/// Read by jemalloc as the program starts (jemalloc(3), TUNING; MALLOC_CONF in the environment
+/// comes behind it). Few arenas: an idle node is small. What was freed goes back within a second.
 const char* malloc_conf = "narenas:4,dirty_decay_ms:1000,muzzy_decay_ms:0";
 #else
 #include <malloc.h>

@@ -4,8 +4,8 @@
 
 namespace boyd::adapters {
 
-/// The program's heap: jemalloc's, where no sanitizer brings its own. A program that links this room
-/// has it for all its allocations. Threads: any.
+/// The program's heap: jemalloc's, where no sanitizer brings its own. A program that links this
+/// room has it for all its allocations. Threads: any.
 
 /// Gives free memory back to the system.
 void release_heap();

@@ -481,7 +481,8 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   tell_a_story(log);
   const auto all = answer_of(learned_since(log.asked(), t0)).at("statements");
   CHECK_THAT(all[0]["text"].get<std::string>(), Contains("7 runs: 4 succeeded, 3 failed."));
-  CHECK_THAT(all[1]["text"].get<std::string>(), Contains("guide.md was used by 3 runs"));
+  CHECK_THAT(all[1]["text"].get<std::string>(),
+             Contains("guide.md: given to 3 runs, which all used it and ended well"));
   CHECK(all.back()["text"] ==
         "skill_release-notes: degrade, because: 3 failures among the last 4 uses");
   const auto late = answer_of(learned_since(log.asked(), t0 + 8 * 24h)).at("statements");
@@ -494,7 +495,17 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   again.run("1", "writer", "guide", true, true, 2);
   again.run("2", "writer", "guide", true, true, 3);
   const auto counted = answer_of(learned_since(again.asked(), t0)).at("statements");
-  CHECK(counted[0]["text"] == "3 attempts of 2 runs: 2 succeeded, 1 failed.");
+  CHECK(counted[0]["text"] == "2 runs, 3 attempts: 2 attempts succeeded, 1 failed.");
+  CHECK_THAT(counted[1]["text"].get<std::string>(),
+             Contains("guide.md: given to 2 runs, which all used it and ended well"));
+  again.run("3", "writer", "guide", true, false, 4);
+  again.run("4", "writer", "other", true, false, 4);
+  again.run("5", "writer", "guide", false, true, 4);
+  const auto mixed = answer_of(learned_since(again.asked(), t0)).at("statements");
+  CHECK_THAT(mixed[1]["text"].get<std::string>(),
+             Contains("guide.md: given to 4 runs; 3 used it: 2 ended well, 1 failed"));
+  CHECK_THAT(mixed[2]["text"].get<std::string>(),
+             Contains("other.md: given to 1 run, which used it and failed"));
 }
 
 TEST_CASE("inspector: query finds facts by their ends, type and time", "[inspector]") {
@@ -540,6 +551,55 @@ TEST_CASE("inspector: a picture around a node grows by its depth, and says when 
     CHECK(std::ranges::find(ids, e.at("from").get<std::string>()) != ids.end());
     CHECK(std::ranges::find(ids, e.at("to").get<std::string>()) != ids.end());
   }
+}
+
+TEST_CASE("inspector: a node is called by its path, agent, skill, id or the beginning of one",
+          "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto centre = [&](const std::string& name) {
+    const auto p = answer_of(neighbourhood(log.asked(), name, 0, 10));
+    return p.at("nodes").at(0).at("id").get<std::string>();
+  };
+  CHECK(centre("ctx_guide") == "ctx_guide");
+  CHECK(centre("guide.md") == "ctx_guide");
+  CHECK(centre("ctx_guid") == "ctx_guide");
+  CHECK(centre("release-notes") == "skill_release-notes");
+  CHECK(centre("skill_rele") == "skill_release-notes");
+  CHECK(centre("writer") == "exec_s4");
+  CHECK(centre("s7") == "exec_s7");
+  CHECK(neighbourhood(log.asked(), "outcome_", 0, 10).error().code == errc::not_found);
+  const auto facts = [&](const fact_filter& f) {
+    return answer_of(query(log.asked(), f)).at("facts").size();
+  };
+  CHECK(facts({"guide.md", {}, {}, {}, 100}) == 5);
+  CHECK(facts({{}, "release-notes", {}, {}, 100}) == 5);
+  CHECK(facts({"nobody", {}, {}, {}, 100}) == 0);
+  CHECK(answer_of(lineage(log.asked(), "skill_release-n")).at("skill") == "skill_release-notes");
+  // The same path in another workspace.
+  log.add({"ctx_twin", "exec_z", "used_in", t0 + 9 * 24h,
+           R"({"path":"guide.md","cited":true,"used":true,"fence":1,"type":"file","as":"full",)"
+           R"("from":"declared","section":"high"})"});
+  log.add({"exec_z", "outcome_z", "resulted_in", t0 + 9 * 24h,
+           R"({"agent":"writer","status":"done","class":"none","execution":"succeeded",)"
+           R"("claim":"none","verification":"none","fence":1})"});
+  const auto both = neighbourhood(log.asked(), "guide.md", 0, 10);
+  CHECK(both.error().code == errc::conflict);
+  CHECK_THAT(both.error().next, Contains("ctx_guide or ctx_twin"));
+  CHECK(query(log.asked(), {"guide.md", {}, {}, {}, 100}).error().code == errc::conflict);
+}
+
+TEST_CASE("inspector: a candidate is no skill yet, and that is said", "[inspector]") {
+  log_in_memory log;
+  log.run("1", "writer", "Hosts", true, true, 0);
+  log.add({"ctx_Hosts", "candidate_Hosts", "promoted_to", t0 + 1h, R"({"confidence":0.85})"});
+  for (const auto* name : {"hosts", "candidate_Hosts", "Hosts.md"}) {
+    const auto told = lineage(log.asked(), name).error();
+    CHECK(told.what == std::string(name) + " is a candidate, not a skill yet");
+    CHECK(told.next == std::string("see: boyd skills show ") +
+                           (name == std::string("hosts") ? "hosts" : "candidate_Hosts"));
+  }
+  CHECK_THAT(lineage(log.asked(), "host").error().what, Contains("no facts about this skill"));
 }
 
 TEST_CASE("inspector: a picture has the score of a skill as of an item", "[inspector]") {

@@ -198,6 +198,37 @@ TEST_CASE("SKILL.md: the scan names what a person would not see or should not ru
              Contains("line 1: what looks like a secret"));
 }
 
+TEST_CASE("SKILL.md: a value that is named a secret is one, a placeholder is none", "[skills]") {
+  const auto found = [](const std::string& line) {
+    const auto all = secrets_in("# Title\n" + line + "\n", {});
+    if (all.empty())
+      return std::string();
+    CHECK(all.front().line == 2);
+    CHECK_THAT(to_text(all.front()), Contains("what looks like a secret"));
+    return all.front().next;
+  };
+  for (const auto* line :
+       {"password = hunter2hunter2", "  db_password: \"hunter2hunter2\"", "**Password:** hunter22",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "Authorization: Bearer abcdefghijklmnopqrstuvwx", "{\"apiToken\": \"a1b2c3d4e5\"}",
+        "tool --api-key a1b2c3d4e5 run", "export TOKEN='abcDEFghiJKLmnoP'"}) {
+    INFO(line);
+    CHECK_THAT(found(line), Contains("write a placeholder, such as $"));
+  }
+  CHECK_THAT(found("-----BEGIN RSA PRIVATE KEY-----"), Contains("write <private key>"));
+  for (const auto* line :
+       {"password = $PASSWORD1", "password: <your-password-1>", "token: ${TOKEN_2024}",
+        "token = {{ token1 }}", "Authorization: Bearer $ACCESS_TOKEN_OF_THE_SERVICE",
+        "Authorization: Bearer <the-token-of-the-service>", "password = your-password-1",
+        "password: xxxxxxxx", "password: required", "password = os.environ[\"DB_PASSWORD1\"]",
+        "password_file: run-secrets-db1", "token_url = https://example.org/v2/token",
+        "max_tokens: 16384tokens", "The token: see RFC 6750.", "key: a1b2c3d4e5",
+        "Never write a password into a file."}) {
+    INFO(line);
+    CHECK(found(line).empty());
+  }
+}
+
 TEST_CASE("SKILL.md: what the history would not keep is found by its lines", "[skills]") {
   const std::vector<std::string> known{"hunter2-hunter2"};
   CHECK(secrets_in("# Title\n\nUse the lamp.\n", known).empty());
