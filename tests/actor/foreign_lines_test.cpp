@@ -73,7 +73,8 @@ TEST_CASE("a line that another program appends is set aside, and the chain goes 
   REQUIRE(recorded(session, {fact(1), fact(2)}));
   const auto own = f.text();
   const auto evil = forged(own, 9);
-  const auto tail = GENERATE_COPY(evil, evil + forged(own + evil, 8), evil + "{\"from\":\"ctx");
+  const auto tail = GENERATE_COPY(as<std::string>(), evil, evil + forged(own + evil, 8),
+                                  evil + "{\"from\":\"ctx");
   f.disk->put(log_path, own + tail);
   SECTION("found by the next fact") {}
   SECTION("found without one") {

@@ -483,8 +483,10 @@ TEST_CASE("skills: a version whose secret the history does not keep does not com
   const auto line =
       1 + std::count(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   write_file(path, kept);
-  const auto amend = "git -C '" + h.home.file("kernel/default") +
-                     "' -c user.name=a -c user.email=a@example.org commit -q --amend --no-edit -- "
+  // The commit before the newest, which names the facts of the approval, has the file.
+  const auto amend = "cd '" + h.home.file("kernel/default") +
+                     "' && git reset -q --soft HEAD~1 && git -c user.name=a -c "
+                     "user.email=a@example.org commit -q --amend --no-edit -- "
                      "skills/release/SKILL.md";
   REQUIRE(std::system(amend.c_str()) == 0); // NOLINT(cert-env33-c)
   write_file(path, first + "2. Say open-the-lighthouse-4711.\n");
