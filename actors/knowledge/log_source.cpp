@@ -33,7 +33,7 @@ log_source::log_source(knowledge_index& index, graph::segment_files& files,
     : index_(index), files_(files), position_(position) {}
 
 std::uint64_t log_source::left_out() const {
-  return position_.skipped + unread_;
+  return position_.skipped + unread_.size();
 }
 
 std::uint64_t log_source::lines() const {
@@ -133,7 +133,7 @@ result<std::optional<graph::cited_fact>> log_source::fact_at(std::uint64_t line)
   const auto text = text_at(line, **mark);
   // Its segment is gone, or cannot be unpacked.
   if (!text && (text.error().code == errc::corrupt || text.error().code == errc::not_found)) {
-    ++unread_;
+    unread_.insert(line);
     return std::optional<graph::cited_fact>();
   }
   if (!text)
@@ -157,7 +157,8 @@ result<bool> log_source::take_back(const line_mark& from, std::uint64_t end,
                                    const std::function<bool(const graph::cited_fact&)>& take) {
   const auto last = text_at(end - 1, from); // with it the lines before it are at hand
   if (!last && (last.error().code == errc::corrupt || last.error().code == errc::not_found)) {
-    unread_ += end - from.line;
+    for (auto line = from.line; line < end; ++line)
+      unread_.insert(line);
     return true;
   }
   if (!last)

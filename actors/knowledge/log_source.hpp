@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -84,7 +85,7 @@ class log_source final : public graph::fact_source {
   std::optional<std::vector<graph::segment>> segments_;
   std::optional<line_mark> begin_; ///< of the segment that was named last
   std::optional<piece> latest_;
-  std::uint64_t unread_ = 0; ///< lines that could not be read for this question
+  std::set<std::uint64_t> unread_; ///< lines that could not be read for this question
 };
 
 } // namespace boyd

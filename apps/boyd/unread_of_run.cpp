@@ -18,8 +18,6 @@ std::vector<std::string> unread_in(const json& execution) {
 }
 
 std::vector<std::string> unread_of_run(client& c, const json& dispatch) {
-  if (rows_of(part_of(dispatch, "metadata"), "boyd_context").empty())
-    return {};
   const auto path = "/api/v1/executions/" + text_of(dispatch, "dispatch_id") + "/explain";
   const auto body = c.ask(get(path, {{"facts", "no"}}));
   return body ? unread_in(part_of(object_of(*body), "record")) : std::vector<std::string>{};

@@ -12,8 +12,7 @@ namespace boyd::app {
 /// text that the newest attempt was to be given. `execution`: its record.json.
 std::vector<std::string> unread_in(const json& execution);
 
-/// The same of a dispatch; the node is asked only when the run was to read something. What cannot
-/// be asked is not told. Blocks.
+/// The same of a dispatch. What cannot be asked is not told. Blocks.
 std::vector<std::string> unread_of_run(client& c, const json& dispatch);
 
 } // namespace boyd::app

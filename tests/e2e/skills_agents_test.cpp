@@ -32,10 +32,10 @@ std::string forged_approval(const std::string& log, const std::string& text) {
                   {"hash", sha256_hex(text)},
                   {"use_count", 5}};
   const auto at = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
-  return chain.append({"ctx_evil", skill, "promoted_to", at, meta.dump()}).value() + "\n" +
-         chain.append({skill, "ctx_evil", "derived_from", at, R"({"fence":1,"weight":1})"})
-             .value() +
-         "\n";
+  auto lines = chain.append({"ctx_evil", skill, "promoted_to", at, meta.dump()}).value() + "\n";
+  lines +=
+      chain.append({skill, "ctx_evil", "derived_from", at, R"({"fence":1,"weight":1})"}).value();
+  return lines + "\n";
 }
 
 /// What was set aside beside the log of facts.

@@ -63,8 +63,14 @@ result<adapters::lock_owner> ask_to_stop(const place& where, bool now, signal_wa
                                [&] { return !signals.interrupted(); });
     if (answer) {
       constexpr int first_error_status = 400;
-      if (answer->status >= first_error_status)
-        return fail(adapters::error_of(*answer));
+      const auto refusal = answer->status >= first_error_status
+                               ? std::optional(adapters::error_of(*answer))
+                               : std::nullopt;
+      // It ends so soon that its answer did not come through any more.
+      if (refusal && refusal->code == errc::actor_down)
+        return **owner;
+      if (refusal)
+        return fail(*refusal);
       const auto pid = number_of(object_of(answer->body), "pid");
       if ((*owner)->pid == pid)
         return **owner;
